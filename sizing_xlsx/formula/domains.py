@@ -1,0 +1,82 @@
+"""What an input may be, declared once: from it come the ValueError in Python and the words a user reads.
+
+(The dropdown, the bounds and the fault cell of a sheet are made from the same declaration by workbook/.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .declare import Choice, Number, Whole
+
+if TYPE_CHECKING:
+    from .job import Job
+
+
+def allowed(job: Job, key: str) -> str:
+    """What is right, in words: "a whole number from 1 to 65,536"."""
+    domain = job.inputs[key].domain
+    if isinstance(domain, Choice):
+        keys = job.tables[domain.table].keys
+        if len(keys) <= 8:
+            return "one of " + ", ".join(keys)
+        return f"one of the {len(keys)} names of {domain.table.replace('_', ' ')}"
+    unit = job.inputs[key].unit
+    tail = f" {unit}" if unit in ("GB", "GiB", "hours", "USD") else ""
+    if isinstance(domain, Number):
+        return f"a number from {domain.low:,.12g} to {domain.high:,.12g}{tail}"
+    high = f"the {domain.high.replace('_', ' ')}" if isinstance(domain.high, str) else f"{domain.high:,}"
+    word = f' or "{domain.word}"' if domain.word else ""
+    return f"a whole number from {domain.low:,} to {high}{word}"
+
+
+def accept(job: Job, key: str, value: Any) -> Any:
+    """The value as formulas take it, or ValueError with the argument, its value and what is right."""
+    if key not in job.inputs:
+        raise TypeError(f"{key} is no input of {job.name}{nearest(key, tuple(job.inputs))}")
+    declared = job.inputs[key]
+    if value is None and declared.default is None:
+        return None
+    domain = declared.domain
+    if isinstance(domain, Choice):
+        return _accept_choice(job, key, value, domain)
+    if isinstance(domain, Whole) and domain.word and isinstance(value, str):
+        if value.casefold() == domain.word:
+            return domain.word
+    elif _is_number(value):
+        high = domain.high if not isinstance(domain.high, str) else float("inf")
+        if domain.low <= value <= high and (isinstance(domain, Number) or value == int(value)):
+            return value
+    raise ValueError(f"{key} is {value!r}; it must be {allowed(job, key)}")
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or isinstance(value, str) or value is None:
+        return False
+    try:
+        return abs(value) < float("inf")
+    except TypeError:
+        return False
+
+
+def _accept_choice(job: Job, key: str, value: Any, domain: Choice) -> str:
+    table = job.tables[domain.table]
+    if isinstance(value, bool) and set(table.keys) == {"Off", "On"}:
+        return "On" if value else "Off"
+    if isinstance(value, str):
+        row = table.index.get(value.casefold())
+        if row:
+            return table.keys[row - 1]
+    raise ValueError(f"{key} is {value!r}; it must be {allowed(job, key)}{nearest(value, table.keys)}")
+
+
+def nearest(value: Any, names: tuple[str, ...]) -> str:
+    """"; did you mean …?" with the most alike of the names; empty when none is alike."""
+    if not isinstance(value, str):
+        return ""
+    from difflib import get_close_matches
+
+    folded = {name.casefold(): name for name in names}
+    tails = {name.rpartition("/")[2]: whole for name, whole in folded.items()}
+    found = get_close_matches(value.casefold(), [*folded, *tails], 1, 0.5)
+    return f"; did you mean {folded.get(found[0]) or tails[found[0]]}?" if found else ""

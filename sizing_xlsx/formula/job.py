@@ -1,0 +1,277 @@
+"""The graph: a Job collects modules of formulas, orders them, calls each once with symbols, and checks them.
+
+A cycle, a missing name, a unit that does not fit or a number that should be a named constant ends here, when
+the job is made, with the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from . import domains
+from .declare import Check, Choice, Constant, Input, Override, Term
+from .expression import Expr, children, lift, name, names_in
+from .primitives import given
+from .table import Table
+from .units import kind_of, same
+
+PLAIN_NUMBERS = (0, 1, 2)
+
+
+class Job:
+    """One kind of job: its inputs, constants, tables and terms, and the tree of each term.
+
+    name: what the job is called. modules: where its formulas stand; a name is unique among them.
+    tables: the presets that formulas look things up in. worked: defaults of inputs that differ in this job.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        modules: Iterable[ModuleType],
+        tables: Mapping[str, Table],
+        worked: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.tables = dict(tables)
+        self.inputs: dict[str, Input] = {}
+        self.constants: dict[str, Constant] = {}
+        self.terms: dict[str, Term] = {}
+        self.overrides: dict[str, Override] = {}
+        self.checks: dict[str, Check] = {}
+        self.modules: dict[str, str] = {}
+        self.trees: dict[str, Expr] = {}
+        self.order: list[str] = []
+        self.engines: dict[Any, Any] = {}
+        for module in modules:
+            self._collect(module)
+        for key, value in (worked or {}).items():
+            self.inputs[key] = self.inputs[key]._replace(default=value)
+        for term_name in list(self.terms):
+            self._visit(term_name, ())
+
+    # ------------------------------------------------------------------ collecting
+    def _collect(self, module: ModuleType) -> None:
+        for key, value in vars(module).items():
+            if isinstance(value, (Input, Constant)):
+                if self._known(key) and (self.inputs.get(key) or self.constants.get(key)) is not value:
+                    raise ValueError(f"{self.name}: {key} is defined twice")
+                self._declare(key, value, module.__name__)
+                continue
+            facts = getattr(value, "term", None)
+            if not isinstance(facts, Term) or facts.name != key:
+                continue
+            if key in self.terms and self.terms[key].function is value:
+                continue
+            if self._known(key):
+                raise ValueError(f"{self.name}: {key} is defined twice")
+            self._add(facts, module.__name__, getattr(value, "override", None))
+            if hasattr(value, "check"):
+                self.checks[key] = value.check
+
+    def _declare(self, key: str, value: Input | Constant, module: str) -> None:
+        kind_of(value.unit)
+        if isinstance(value, Input):
+            self.inputs[key] = value
+        elif value.domain is None:
+            self.constants[key] = value
+        else:
+            self.constants["preset_" + key] = value._replace(domain=None)
+            facts = Term(key, None, (), value.unit, value.label, value.label + ".", value.source, value.evidence)
+            self._replaceable(facts, Override(f"{key}_override", value.domain, False))
+            self.modules[key] = module
+
+    def _add(self, facts: Term, module: str, override: Override | None) -> None:
+        if not facts.help:
+            raise ValueError(f"term {facts.name} has no docstring")
+        self.modules[facts.name] = module
+        if override is None:
+            self.terms[facts.name] = facts
+            return
+        preset = "preset_" + facts.name
+        self.terms[preset], self.modules[preset] = facts._replace(name=preset, label=facts.label + ", preset"), module
+        self._replaceable(facts, override)
+
+    def _replaceable(self, facts: Term, override: Override) -> None:
+        """The term as "what was entered, else the preset", and the input that takes what is entered."""
+        entered = override.input_name
+        self.inputs[entered] = Input(facts.unit, override.domain, None, facts.label, facts.help, override.follows_job)
+        self.overrides[facts.name] = override
+        self.terms[facts.name] = facts._replace(
+            function=given, needs=(entered, "preset_" + facts.name), source="the value entered, else the preset"
+        )
+
+    def _known(self, key: str) -> bool:
+        return any(key in names for names in (self.inputs, self.constants, self.terms, self.tables))
+
+    # ------------------------------------------------------------------ tracing
+    def unit_of(self, key: str) -> str:
+        """The declared unit of a name."""
+        for names in (self.terms, self.constants, self.inputs):
+            if key in names:
+                return names[key].unit  # type: ignore[index]
+        raise KeyError(key)
+
+    def symbol(self, key: str) -> Any:
+        """What a formula is called with when it is traced: a table as it is, a leaf for all else."""
+        return self.tables[key] if key in self.tables else name(key, kind_of(self.unit_of(key)))
+
+    def _visit(self, key: str, path: tuple[str, ...]) -> None:
+        if key in self.trees or key in self.inputs or key in self.constants or key in self.tables:
+            return
+        if key in path:
+            raise ValueError(f"{self.name}: cycle {' -> '.join((*path[path.index(key) :], key))}")
+        if key not in self.terms:
+            raise NameError(f"{self.name}: {path[-1]} needs {key}, which is no term, input, constant or table")
+        facts = self.terms[key]
+        for needed in facts.needs:
+            self._visit(needed, (*path, key))
+        assert facts.function is not None
+        try:
+            tree = lift(facts.function(*[self.symbol(needed) for needed in facts.needs]))
+            self.derive(facts, tree)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: term {key}: {error}") from None
+
+    def derive(self, facts: Term, tree: Expr) -> None:
+        """Add a term by its tree; its unit must be the declared one."""
+        kind = kind_of(facts.unit)
+        if same(tree.unit, kind, f"declared {facts.unit}, but its formula gives {tree.unit}") == "bool":
+            raise TypeError("a condition is no value; use when(condition, 1, 0)")
+        _no_stray_numbers(tree)
+        self.terms.setdefault(facts.name, facts)
+        self.trees[facts.name] = tree
+        self.order.append(facts.name)
+
+    # ------------------------------------------------------------------ questions about the graph
+    def needed(self, results: Iterable[str]) -> list[str]:
+        """The terms that the results rest on, themselves included, in order of evaluation."""
+        wanted: set[str] = set()
+        stack = list(results)
+        while stack:
+            key = stack.pop()
+            if key in wanted or key not in self.trees:
+                continue
+            wanted.add(key)
+            stack.extend(names_in(self.trees[key]))
+        return [key for key in self.order if key in wanted]
+
+    def depends_on(self, changed: Iterable[str]) -> set[str]:
+        """The terms that change when any of these names does, and the names themselves."""
+        out = set(changed)
+        for key in self.order:
+            if not out.isdisjoint(names_in(self.trees[key])):
+                out.add(key)
+        return out
+
+    def defaults(self) -> dict[str, Any]:
+        """The inputs of the worked job."""
+        return {key: value.default for key, value in self.inputs.items()}
+
+    # ------------------------------------------------------------------ numbers
+    def reference(self, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Every value by the plain functions, one after another: slow, and nothing to get wrong.
+
+        inputs: input name -> value, the defaults for those left out; not checked.
+        """
+        from .engine import value_of
+
+        values = {**self.defaults(), **{key: c.value for key, c in self.constants.items()}, **(inputs or {})}
+        for key in self.order:
+            facts = self.terms[key]
+            if facts.function is None:
+                values[key] = value_of(self.trees[key], values, self.tables)
+            else:
+                values[key] = facts.function(*[self.tables.get(n, values.get(n)) for n in facts.needs])
+        return values
+
+    def scalar(self, results: tuple[str, ...]) -> Any:
+        """A compiled function of the inputs that returns a tuple of the results, for one job."""
+        unknown = [key for key in results if key not in self.trees]
+        if unknown:
+            raise TypeError(f"{unknown[0]} is no result of {self.name}{domains.nearest(unknown[0], tuple(self.trees))}")
+        if ("scalar", results) not in self.engines:
+            from .engine import compile_scalar
+
+            self.engines["scalar", results] = compile_scalar(self, results)
+        return self.engines["scalar", results]
+
+    def vector(self, results: tuple[str, ...]) -> Any:
+        """A compiled function of input arrays that returns a tuple of arrays, for many jobs."""
+        if ("vector", results) not in self.engines:
+            from .vector import compile_vector
+
+            self.engines["vector", results] = compile_vector(self, results)
+        return self.engines["vector", results]
+
+    def accepted(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs as the formulas take them; ValueError names the argument, its value and what is right."""
+        return {key: domains.accept(self, key, value) for key, value in inputs.items()}
+
+    def size(self, results: Iterable[str] | None = None, /, **inputs: Any) -> dict[str, Any]:
+        """The results of one job: name -> value; memory in the unit that the name or the term says.
+
+        results: names of terms; by default every term but the inverse questions, which cost several times as
+        much as all else. Inputs left out take the worked job's value. Raises ValueError (a bad value, or a job
+        that contradicts itself) and TypeError (an argument or a result that does not exist).
+        """
+        wanted = self.plain_terms if results is None else tuple(results)
+        rules = self.fault_rules
+        values = self.scalar(wanted + rules)(**self.accepted(inputs))
+        if not all(values[len(wanted) :]):
+            rule = rules[values[len(wanted) :].index(0)]
+            raise ValueError(self.checks[rule].message.format_map({**self.reference(self.accepted(inputs)), **inputs}))
+        return dict(zip(wanted, values, strict=False))
+
+    @property
+    def plain_terms(self) -> tuple[str, ...]:
+        """The terms that are written as functions: all but those that inverse questions add."""
+        if "plain" not in self.engines:
+            self.engines["plain"] = tuple(key for key in self.order if self.terms[key].function is not None)
+        return self.engines["plain"]  # type: ignore[no-any-return]
+
+    @property
+    def fault_rules(self) -> tuple[str, ...]:
+        """The checks whose failure withdraws the verdict."""
+        if "rules" not in self.engines:
+            self.engines["rules"] = tuple(key for key, rule in self.checks.items() if rule.fault)
+        return self.engines["rules"]  # type: ignore[no-any-return]
+
+    def warnings(self, values: Mapping[str, Any], **inputs: Any) -> list[str]:
+        """What a user should know about a job that size() accepted."""
+        known = {**self.defaults(), **inputs, **values}
+        return [
+            rule.message.format_map(known)
+            for key, rule in self.checks.items()
+            if not rule.fault and not values[key]
+        ]
+
+    def size_many(self, inputs: Mapping[str, Any], results: Iterable[str], block: int = 16_384) -> dict[str, Any]:
+        """Results of many jobs: result -> NumPy array. Needs NumPy.
+
+        inputs: input name -> one value for all jobs, or an array, list or pandas column with one a job; a
+        DataFrame does. Texts may be lists, arrays or pandas categoricals. Raises ValueError as size() does,
+        with the row (from 0).
+        """
+        from .vector import run
+
+        return run(self, inputs, tuple(results), block)
+
+    def choices(self, input_name: str) -> tuple[str, ...]:
+        """The keys an input may take; empty when it is a number."""
+        domain = self.inputs[input_name].domain
+        return self.tables[domain.table].keys if isinstance(domain, Choice) else ()
+
+
+def _no_stray_numbers(tree: Expr) -> None:
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if node.op == "number" and node.args[0] not in PLAIN_NUMBERS:
+            raise TypeError(f"the number {node.args[0]} belongs in a named constant with a unit and a source")
+        if node.op in ("fixed", "round", "round_up", "round_down"):
+            stack.append(node.args[0])
+        else:
+            stack.extend(children(node))

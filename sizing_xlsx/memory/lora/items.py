@@ -1,0 +1,161 @@
+"""LoRA: what the peak is made of, item by item, at the moment that sets it. Items of one family add up to its peak."""
+
+from typing import Any
+
+from ...formula.declare import term
+from ...formula.primitives import choose, when
+
+
+@term("count")
+def traced_moment(
+    traced_allocated: Any, loss_backward_moment: Any, loss_forward_moment: Any, last_layer_moment: Any
+) -> Any:
+    """The moment that sets the traced peak: 1 loss backward, 2 loss forward, 3 last layer, 4 optimizer step."""
+    later = when(last_layer_moment >= traced_allocated, 1, 2)
+    return 1 + when(
+        loss_backward_moment >= traced_allocated, 0, when(loss_forward_moment >= traced_allocated, 1, 1 + later)
+    )
+
+
+@term("bytes")
+def traced_gradients(traced_moment: Any, accumulated_gradients: Any, adapter_gradients: Any) -> Any:
+    """Gradients alive at the traced peak: none in the loss of the first micro-batch."""
+    return choose(
+        traced_moment, accumulated_gradients, accumulated_gradients, accumulated_gradients, adapter_gradients
+    )
+
+
+@term("bytes")
+def traced_casts(traced_moment: Any, saved_casts: Any, loss_forward_casts: Any) -> Any:
+    """Autocast's 16-bit copies alive at the traced peak."""
+    return choose(traced_moment, saved_casts, saved_casts + loss_forward_casts, saved_casts, 0)
+
+
+@term("bytes")
+def saved_tensors(saved_activations: Any, saved_casts: Any, token_buffers: Any) -> Any:
+    """What forward keeps, without the cast copies, and the token ids."""
+    return saved_activations - saved_casts + token_buffers
+
+
+@term("bytes")
+def traced_activations(
+    traced_moment: Any,
+    saved_tensors: Any,
+    loss_backward_logits: Any,
+    loss_forward_extra: Any,
+    previous_output: Any,
+    last_layer_extra: Any,
+    token_buffers: Any,
+) -> Any:
+    """Activations alive at the traced peak: saved tensors, output scores, the layer at work, the last output."""
+    return choose(
+        traced_moment,
+        saved_tensors + loss_backward_logits,
+        saved_tensors + loss_forward_extra + previous_output,
+        saved_tensors + last_layer_extra,
+        token_buffers + previous_output,
+    )
+
+
+@term("bytes")
+def traced_temporaries(traced_moment: Any, optimizer_temporaries: Any) -> Any:
+    """The update's temporaries, when the optimizer step sets the traced peak."""
+    return choose(traced_moment, 0, 0, 0, optimizer_temporaries)
+
+
+@term("bytes")
+def traced_state(frozen_base_weights: Any, adapter_weights: Any, optimizer_state: Any) -> Any:
+    """Base, adapters and optimizer state."""
+    return frozen_base_weights + adapter_weights + optimizer_state
+
+
+@term("bytes")
+def traced_items(
+    traced_state: Any,
+    traced_gradients: Any,
+    traced_casts: Any,
+    traced_activations: Any,
+    traced_temporaries: Any,
+    matrix_workspaces: Any,
+) -> Any:
+    """Sum of the traced items; a check holds it against the traced peak."""
+    moving = traced_gradients + traced_casts + traced_activations + traced_temporaries
+    return traced_state + moving + matrix_workspaces
+
+
+@term("count")
+def published_moment(
+    checkpointing_on: Any, published_allocated: Any, published_backward_moment: Any, published_forward_moment: Any
+) -> Any:
+    """What sets the published peak: 1 the plain sum; checkpointed 2 backward, 3 forward, 4 optimizer step."""
+    later = when(published_forward_moment >= published_allocated, 1, 2)
+    return 1 + when(
+        checkpointing_on > 0, when(published_backward_moment >= published_allocated, 1, 1 + later), 0
+    )
+
+
+@term("bytes")
+def published_gradients(published_moment: Any, adapter_gradients: Any) -> Any:
+    """Gradients in the published peak."""
+    return choose(published_moment, adapter_gradients, 0, 0, adapter_gradients)
+
+
+@term("bytes")
+def published_casts(published_moment: Any, published_cache: Any) -> Any:
+    """Autocast's copies in the published peak."""
+    return choose(published_moment, published_cache, 0, published_cache, 0)
+
+
+@term("bytes")
+def published_peak_activations(
+    published_moment: Any,
+    published_plain_activations: Any,
+    published_checkpointed_activations: Any,
+    published_forward_activations: Any,
+) -> Any:
+    """Activations in the published peak."""
+    return choose(
+        published_moment,
+        published_plain_activations,
+        published_checkpointed_activations,
+        published_forward_activations,
+        0,
+    )
+
+
+@term("bytes")
+def published_peak_temporaries(published_moment: Any, published_temporaries: Any) -> Any:
+    """The update's temporaries, when the optimizer step sets the published peak."""
+    return choose(published_moment, 0, 0, 0, published_temporaries)
+
+
+@term("bytes")
+def published_items(
+    published_static: Any,
+    published_gradients: Any,
+    published_casts: Any,
+    published_peak_activations: Any,
+    published_peak_temporaries: Any,
+    published_workspace: Any,
+) -> Any:
+    """Sum of the published items; a check holds it against the published peak."""
+    moving = published_gradients + published_casts + published_peak_activations + published_peak_temporaries
+    return published_static + moving + published_workspace
+
+
+@term("bytes")
+def base_item(rests_on_traced: Any, frozen_base_weights: Any, published_frozen_base: Any) -> Any:
+    """Frozen base, by the family the verdict rests on."""
+    return when(rests_on_traced > 0, frozen_base_weights, published_frozen_base)
+
+
+@term("bytes")
+def activation_item(rests_on_traced: Any, traced_activations: Any, published_peak_activations: Any) -> Any:
+    """Activations at the peak, by the family the verdict rests on."""
+    return when(rests_on_traced > 0, traced_activations, published_peak_activations)
+
+
+@term("GB")
+def adapter_state_gb(adapter_weights: Any, adapter_gradients: Any, optimizer_state: Any, bytes_per_gb: Any) -> Any:
+    """Adapters with their gradients and optimizer state."""
+    return (adapter_weights + adapter_gradients + optimizer_state) / bytes_per_gb

@@ -1,0 +1,238 @@
+"""LoRA, published: the accounting of the fine-tuning article, figure by figure.
+
+Per layer 6·T·d·b + 2·T·kv·b + 2·T·d·b + 4·T·ff·b, once T·d·b + T·V·b and, under autocast, 12·T·V; a fitted matrix
+workspace; the plain sum is the peak. Checkpointed, the largest of three moments is.
+"""
+
+from typing import Any
+
+from ...formula.declare import Constant, term
+from ...formula.primitives import maximum, when
+
+_ARTICLE = "fine-tuning article"
+published_hidden_copies = Constant(
+    6, "count", "Published: hidden-width tensors per layer", _ARTICLE, "published"
+)
+published_norm_copies = Constant(2, "count", "Published: norm inputs per layer", _ARTICLE, "published")
+published_mlp_copies = Constant(4, "count", "Published: MLP-width tensors per layer", _ARTICLE, "published")
+published_score_copies = Constant(3, "count", "Published: fp32 copies of the output scores", _ARTICLE, "published")
+published_extra_boundaries = Constant(3, "layers", "Published: extra layer boundaries", _ARTICLE, "published")
+workspace_once = Constant(4.316, "count", "Published: workspace, once", _ARTICLE + ", fitted", "published")
+workspace_per_layer = Constant(1.871, "count", "Published: workspace per layer", _ARTICLE + ", fitted", "published")
+
+
+@term("bytes", source=_ARTICLE)
+def published_frozen_base(base_parameter_count: Any, storage_formats: Any, storage_row: Any) -> Any:
+    """Every parameter of the base at 4, 2, 1 or 0.5 bytes."""
+    return base_parameter_count * storage_formats.published_bytes[storage_row]
+
+
+@term("bytes", source=_ARTICLE)
+def published_optimizer_state(adapter_parameters: Any, optimizers: Any, optimizer_row: Any) -> Any:
+    """8 bytes per trained parameter for Adam, 2 for 8-bit Adam."""
+    return adapter_parameters * optimizers.published_state_bytes[optimizer_row]
+
+
+@term("bytes", source=_ARTICLE)
+def published_static(published_frozen_base: Any, adapter_weights: Any, published_optimizer_state: Any) -> Any:
+    """What is alive at every moment: base, adapters, optimizer state."""
+    return published_frozen_base + adapter_weights + published_optimizer_state
+
+
+@term("bytes", source=_ARTICLE)
+def published_cache(
+    autocast_on: Any, bf16_bytes: Any, adapter_parameters: Any, storage_formats: Any, storage_row: Any,
+    base_parameter_count: Any,
+) -> Any:
+    """Autocast's 16-bit copies: of the adapters, and of an fp32 base."""
+    cast = adapter_parameters + storage_formats.fp32[storage_row] * base_parameter_count
+    return autocast_on * bf16_bytes * cast
+
+
+@term("bytes per token", source=_ARTICLE)
+def published_segment_bytes(
+    compute_bytes: Any,
+    published_hidden_copies: Any,
+    hidden_size: Any,
+    kv_width: Any,
+    published_mlp_copies: Any,
+    mlp_width: Any,
+) -> Any:
+    """What one layer works on, per token, without its norm inputs."""
+    return compute_bytes * (
+        published_hidden_copies * hidden_size + 2 * kv_width + published_mlp_copies * mlp_width
+    )
+
+
+@term("bytes per token", source=_ARTICLE)
+def published_dropout_bytes(dropout_on: Any, mask_bytes: Any, hidden_size: Any, mlp_width: Any) -> Any:
+    """Masks of one layer, per token, when adapters drop inputs."""
+    return dropout_on * mask_bytes * (2 * hidden_size + mlp_width)
+
+
+@term("bytes per token", source=_ARTICLE)
+def published_score_bytes(
+    scores_stored: Any, attention_heads: Any, sequence_length: Any, compute_bytes: Any
+) -> Any:
+    """Attention scores of one layer, per token, when attention stores them."""
+    return scores_stored * attention_heads * sequence_length * compute_bytes
+
+
+@term("bytes", source=_ARTICLE)
+def published_segment(
+    tokens_per_micro_batch: Any, published_segment_bytes: Any, published_score_bytes: Any
+) -> Any:
+    """What one layer works on."""
+    return tokens_per_micro_batch * (published_segment_bytes + published_score_bytes)
+
+
+@term("bytes", source=_ARTICLE)
+def published_layer(
+    published_segment: Any,
+    tokens_per_micro_batch: Any,
+    published_norm_copies: Any,
+    compute_bytes: Any,
+    hidden_size: Any,
+    published_dropout_bytes: Any,
+) -> Any:
+    """What one layer keeps for backward."""
+    norms = published_norm_copies * compute_bytes * hidden_size
+    return published_segment + tokens_per_micro_batch * (norms + published_dropout_bytes)
+
+
+@term("bytes", source=_ARTICLE)
+def published_plain_activations(
+    reached_layers: Any,
+    published_layer: Any,
+    tokens_per_micro_batch: Any,
+    hidden_size: Any,
+    compute_bytes: Any,
+    logit_values: Any,
+    autocast_on: Any,
+    published_score_copies: Any,
+    fp32_bytes: Any,
+) -> Any:
+    """Without checkpointing: all reached layers, the final norm input, and the output scores."""
+    scores = (compute_bytes + autocast_on * published_score_copies * fp32_bytes) * logit_values
+    return reached_layers * published_layer + compute_bytes * tokens_per_micro_batch * hidden_size + scores
+
+
+@term("bytes", source=_ARTICLE)
+def published_boundaries(
+    reached_layers: Any, published_extra_boundaries: Any, fp32_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any
+) -> Any:
+    """Checkpointed: one fp32 boundary per reached layer and three more."""
+    layers = reached_layers + published_extra_boundaries
+    return layers * fp32_bytes * tokens_per_micro_batch * hidden_size
+
+
+@term("bytes", source=_ARTICLE)
+def published_checkpointed_activations(
+    published_boundaries: Any,
+    published_segment: Any,
+    compute_bytes: Any,
+    logit_values: Any,
+    autocast_on: Any,
+    fp32_bytes: Any,
+    dropout_on: Any,
+    mask_bytes: Any,
+    tokens_per_micro_batch: Any,
+    hidden_size: Any,
+) -> Any:
+    """Checkpointed: boundaries, one recomputed layer, and the output scores."""
+    scores = (compute_bytes + autocast_on * 2 * fp32_bytes) * logit_values
+    mask = dropout_on * mask_bytes * tokens_per_micro_batch * hidden_size
+    return published_boundaries + published_segment + scores + mask
+
+
+@term("bytes", source=_ARTICLE)
+def published_activations(
+    checkpointing_on: Any, published_checkpointed_activations: Any, published_plain_activations: Any
+) -> Any:
+    """Activations of the published accounting, with or without checkpointing."""
+    return when(checkpointing_on > 0, published_checkpointed_activations, published_plain_activations)
+
+
+@term("bytes", source=_ARTICLE)
+def published_workspace(
+    checkpointing_on: Any,
+    workspace_once: Any,
+    workspace_per_layer: Any,
+    reached_layers: Any,
+    fp32_bytes: Any,
+    tokens_per_micro_batch: Any,
+    hidden_size: Any,
+) -> Any:
+    """The article's fitted matrix-multiply workspace; 0 when checkpointed."""
+    copies = workspace_once + workspace_per_layer * reached_layers
+    return when(checkpointing_on > 0, 0, copies * fp32_bytes * tokens_per_micro_batch * hidden_size)
+
+
+@term("bytes", source=_ARTICLE)
+def published_plain_peak(
+    published_static: Any,
+    adapter_gradients: Any,
+    published_cache: Any,
+    published_plain_activations: Any,
+    published_workspace: Any,
+) -> Any:
+    """Without checkpointing: the plain sum, the cache included."""
+    return published_static + adapter_gradients + published_cache + published_plain_activations + published_workspace
+
+
+@term("bytes", source=_ARTICLE)
+def published_backward_moment(published_static: Any, published_checkpointed_activations: Any) -> Any:
+    """Checkpointed: backward, one layer recomputed; no gradients yet."""
+    return published_static + published_checkpointed_activations
+
+
+@term("bytes", source=_ARTICLE)
+def published_forward_activations(
+    reached_layers: Any,
+    fp32_bytes: Any,
+    tokens_per_micro_batch: Any,
+    hidden_size: Any,
+    published_segment: Any,
+    compute_bytes: Any,
+    autocast_on: Any,
+    logit_values: Any,
+) -> Any:
+    """Checkpointed: boundaries, one layer and the output scores during forward."""
+    boundaries = reached_layers * fp32_bytes * tokens_per_micro_batch * hidden_size
+    return boundaries + published_segment + (compute_bytes + autocast_on * fp32_bytes) * logit_values
+
+
+@term("bytes", source=_ARTICLE)
+def published_forward_moment(
+    published_static: Any, published_cache: Any, published_forward_activations: Any
+) -> Any:
+    """Checkpointed: the end of forward, the cast copies still alive."""
+    return published_static + published_cache + published_forward_activations
+
+
+@term("bytes", source=_ARTICLE)
+def published_temporaries(adapter_gradients: Any, optimizers: Any, optimizer_row: Any) -> Any:
+    """One gradient-sized set while Adam updates; none for the others."""
+    return adapter_gradients * optimizers.temporary_copies[optimizer_row]
+
+
+@term("bytes", source=_ARTICLE)
+def published_step_moment(published_static: Any, adapter_gradients: Any, published_temporaries: Any) -> Any:
+    """Checkpointed: the optimizer step."""
+    return published_static + adapter_gradients + published_temporaries
+
+
+@term("bytes", source=_ARTICLE)
+def published_checkpointed_peak(
+    published_backward_moment: Any, published_forward_moment: Any, published_step_moment: Any
+) -> Any:
+    """Checkpointed: the largest of three moments."""
+    return maximum(published_backward_moment, published_forward_moment, published_step_moment)
+
+
+@term("bytes", source=_ARTICLE)
+def published_allocated(
+    checkpointing_on: Any, published_checkpointed_peak: Any, published_plain_peak: Any
+) -> Any:
+    """Allocated peak of the published accounting."""
+    return when(checkpointing_on > 0, published_checkpointed_peak, published_plain_peak)

@@ -1,0 +1,130 @@
+"""Training: what the peak is made of, item by item, at the moment that sets it. Items of one family add up."""
+
+from typing import Any
+
+from ...formula.declare import term
+from ...formula.primitives import choose, when
+
+
+@term("count")
+def traced_moment(traced_allocated: Any, last_backward_moment: Any, loss_moment: Any) -> Any:
+    """The moment that sets the traced peak: 1 last MLP backward, 2 end of forward, 3 optimizer step."""
+    return 1 + when(last_backward_moment >= traced_allocated, 0, when(loss_moment >= traced_allocated, 1, 2))
+
+
+@term("bytes")
+def traced_gradients(traced_moment: Any, accumulated_gradients: Any, weight_gradients: Any) -> Any:
+    """Gradients alive at the traced peak: in backward of the first micro-batch none but the head's."""
+    return choose(traced_moment, accumulated_gradients, accumulated_gradients, weight_gradients)
+
+
+@term("bytes")
+def traced_casts(traced_moment: Any, backward_casts: Any, weight_casts: Any) -> Any:
+    """Autocast's 16-bit copies alive at the traced peak."""
+    return choose(traced_moment, backward_casts, weight_casts, 0)
+
+
+@term("bytes")
+def traced_activations(
+    traced_moment: Any, last_backward_activations: Any, loss_activations: Any, logit_copy: Any, token_buffers: Any
+) -> Any:
+    """Activations alive at the traced peak, with the head's gradient and the token ids."""
+    return token_buffers + choose(traced_moment, last_backward_activations, loss_activations, logit_copy)
+
+
+@term("bytes")
+def traced_temporaries(traced_moment: Any, optimizer_temporaries: Any) -> Any:
+    """The update's temporaries, when the optimizer step sets the traced peak."""
+    return choose(traced_moment, 0, 0, optimizer_temporaries)
+
+
+@term("bytes")
+def traced_items(
+    stored_weights: Any,
+    optimizer_state: Any,
+    traced_gradients: Any,
+    traced_casts: Any,
+    traced_activations: Any,
+    traced_temporaries: Any,
+    matrix_workspaces: Any,
+) -> Any:
+    """Sum of the traced items; a check holds it against the traced peak."""
+    moving = traced_gradients + traced_casts + traced_activations + traced_temporaries
+    return stored_weights + optimizer_state + moving + matrix_workspaces
+
+
+@term("count")
+def published_moment(
+    checkpointing_on: Any, published_allocated: Any, published_backward_moment: Any, published_forward_moment: Any
+) -> Any:
+    """What sets the published peak: 1 the plain sum; checkpointed 2 backward, 3 forward, 4 optimizer step."""
+    later = when(published_forward_moment >= published_allocated, 1, 2)
+    return 1 + when(
+        checkpointing_on > 0, when(published_backward_moment >= published_allocated, 1, 1 + later), 0
+    )
+
+
+@term("bytes")
+def published_peak_gradients(published_moment: Any, published_gradients: Any) -> Any:
+    """Gradients in the published peak."""
+    return choose(published_moment, published_gradients, 0, 0, published_gradients)
+
+
+@term("bytes")
+def published_casts(published_moment: Any, published_cache: Any) -> Any:
+    """Autocast's copies in the published peak."""
+    return choose(published_moment, published_cache, 0, published_cache, 0)
+
+
+@term("bytes")
+def published_peak_activations(
+    published_moment: Any,
+    published_plain_activations: Any,
+    published_checkpointed_activations: Any,
+    published_forward_activations: Any,
+) -> Any:
+    """Activations in the published peak."""
+    return choose(
+        published_moment,
+        published_plain_activations,
+        published_checkpointed_activations,
+        published_forward_activations,
+        0,
+    )
+
+
+@term("bytes")
+def published_peak_temporaries(published_moment: Any, published_temporaries: Any) -> Any:
+    """The update's temporaries, when the optimizer step sets the published peak."""
+    return choose(published_moment, 0, 0, 0, published_temporaries)
+
+
+@term("bytes")
+def published_items(
+    published_static: Any,
+    published_peak_gradients: Any,
+    published_casts: Any,
+    published_peak_activations: Any,
+    published_peak_temporaries: Any,
+) -> Any:
+    """Sum of the published items; a check holds it against the published peak."""
+    moving = published_peak_gradients + published_casts + published_peak_activations + published_peak_temporaries
+    return published_static + moving
+
+
+@term("bytes")
+def base_item(rests_on_traced: Any, stored_weights: Any, published_weights: Any) -> Any:
+    """Weights, by the family the verdict rests on."""
+    return when(rests_on_traced > 0, stored_weights, published_weights)
+
+
+@term("bytes")
+def activation_item(rests_on_traced: Any, traced_activations: Any, published_peak_activations: Any) -> Any:
+    """Activations at the peak, by the family the verdict rests on."""
+    return when(rests_on_traced > 0, traced_activations, published_peak_activations)
+
+
+@term("GB")
+def state_gb(stored_weights: Any, weight_gradients: Any, optimizer_state: Any, bytes_per_gb: Any) -> Any:
+    """Weights with their gradients and optimizer state."""
+    return (stored_weights + weight_gradients + optimizer_state) / bytes_per_gb

@@ -1,0 +1,159 @@
+"""A workbook in the making: where each name stands, and every formula written with its value.
+
+Sheets ask the book to write a tree; the book renders it with defined names, evaluates it with the reference
+engine's values, and writes both. What a cell may hold: a tree (live formula), a Raw formula with its value, a
+number, or a text (never taken for a formula).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..formula.declare import Choice
+from ..formula.engine import value_of
+from ..formula.expression import Expr, name
+from ..formula.job import Job
+from ..formula.primitives import fixed, joined
+from ..formula.render import column_name, public_name, ranges_in, sheet_formula
+from ..formula.units import kind_of
+from .styles import Styles, load_look, workbook_options
+
+if TYPE_CHECKING:
+    from xlsxwriter.worksheet import Worksheet
+
+    from ..presets.catalogue import Presets
+    from .sheets.chart_data import WhatIf
+    from .sheets.validation import Runs
+
+
+class Raw(NamedTuple):
+    """A formula that is no tree (a fault, a reference, a count), with the value it has on the worked job."""
+
+    formula: str
+    value: Any
+
+
+class Book:
+    """One workbook of one job. See write_book() in build.py for the order in which its sheets are made."""
+
+    what_if: WhatIf
+    runs: Runs
+
+    def __init__(
+        self, path: Path, job: Job, template: Mapping[str, Any], presets: Presets, stamp: str, provenance: Mapping[str, str]
+    ) -> None:
+        import xlsxwriter
+
+        self.job, self.template, self.presets = job, template, presets
+        self.stamp, self.provenance = stamp, provenance
+        self.look = load_look()
+        self.workbook = xlsxwriter.Workbook(
+            str(path),
+            {**workbook_options(self.look), "strings_to_formulas": False, "strings_to_urls": False},
+        )
+        self.styles = Styles(self.workbook, self.look)
+        self.values: dict[str, Any] = job.reference()
+        self.units: dict[str, str] = {}
+        self.defined: dict[str, str] = {}
+        self.derived: list[tuple[str, str, Expr]] = []
+        self.sentences: dict[str, Any] = {}
+        self.aliases: dict[str, str] = {}
+        self.guards: dict[str, Any] = {}
+        self.footer = f"&F, {stamp.partition(',')[0].lower()}"
+        self.used_columns = {found for key in job.order for found in ranges_in(job.trees[key])}
+        names = {table for table, _ in self.used_columns}
+        names |= {declared.domain.table for declared in job.inputs.values() if isinstance(declared.domain, Choice)}
+        self.used_tables = {name: table for name, table in job.tables.items() if name in names}
+        self.sheets: dict[str, Worksheet] = {}
+
+    # ------------------------------------------------------------------ names
+    def cell_name(self, symbol: str) -> str:
+        """The defined name that formulas use for a symbol; a required input is read after its check."""
+        if symbol in self.aliases:
+            return self.aliases[symbol]
+        declared = self.job.inputs.get(symbol)
+        if declared is not None and declared.default is not None:
+            return public_name(symbol) + "_In_Force"
+        return public_name(symbol)
+
+    def define(self, defined: str, sheet: str, row: int, column: int, last_row: int | None = None) -> None:
+        """Give a cell, or a column from row to last_row, a name."""
+        from xlsxwriter.utility import xl_rowcol_to_cell
+
+        if defined in self.defined:
+            raise ValueError(f"the name {defined} is defined twice: {self.defined[defined]}")
+        area = xl_rowcol_to_cell(row, column, row_abs=True, col_abs=True)
+        if last_row is not None:
+            area += ":" + xl_rowcol_to_cell(last_row, column, row_abs=True, col_abs=True)
+        self.defined[defined] = f"'{sheet}'!{area}"
+        self.workbook.define_name(defined, f"='{sheet}'!{area}")
+
+    def external(self, symbol: str, unit: str, value: Any) -> None:
+        """A figure that a sheet, not the graph, provides; sentences may use it like a term."""
+        self.units[symbol], self.values[symbol] = unit, value
+
+    def derive(self, symbol: str, unit: str, tree: Expr) -> None:
+        """A figure of this workbook alone, from terms and external figures; it gets a row on Workings."""
+        self.derived.append((symbol, unit, tree))
+        self.external(symbol, unit, self.value(tree))
+
+    def say(self, key: str, tree: Any) -> None:
+        """A live sentence; it gets a row on Workings and may be used in later ones."""
+        self.sentences[key] = tree
+        self.aliases[key] = public_name(key) + "_Sentence"
+        self.external(key, "text", self.value(tree) if isinstance(tree, Expr) else tree)
+
+    def label_of(self, symbol: str) -> str:
+        """What a reader calls a symbol."""
+        for facts in (self.job.terms, self.job.constants, self.job.inputs):
+            if symbol in facts:
+                return facts[symbol].label  # type: ignore[index]
+        return symbol.replace("_", " ")
+
+    def joined(self, text: str, figure: Expr) -> Any:
+        """A label with a figure in it, to 0.1."""
+        return joined(text, fixed(figure, 1))
+
+    def guarded(self, content: Any, words: str) -> Raw:
+        """A formula that gives way to words while an input is faulty."""
+        if isinstance(content, Expr):
+            formula = sheet_formula(content, self.cell_name, column_name)
+            value = self.value(content)
+        else:
+            formula, value = content.formula, content.value
+        return Raw(f'=IF(Checks_Failed>0,"{words}",{formula[1:]})', value)
+
+    def sym(self, symbol: str) -> Expr:
+        """A reference to an input, constant, term or external figure."""
+        unit = self.units[symbol] if symbol in self.units else self.job.unit_of(symbol)
+        return name(symbol, kind_of(unit))
+
+    def value(self, tree: Expr) -> Any:
+        """What a tree is worth on the worked job."""
+        return value_of(tree, self.values, self.job.tables)
+
+    # ------------------------------------------------------------------ cells
+    def sheet(self, title: str) -> Worksheet:
+        """The sheet of that title, added at its first mention."""
+        if title not in self.sheets:
+            self.sheets[title] = self.workbook.add_worksheet(title)
+        return self.sheets[title]
+
+    def put(self, ws: Worksheet, row: int, column: int, content: Any, style: Any) -> None:
+        """Write one cell."""
+        if content is None:
+            ws.write_blank(row, column, None, style)
+        elif isinstance(content, Expr):
+            ws.write_formula(row, column, sheet_formula(content, self.cell_name, column_name), style, self.value(content))
+        elif isinstance(content, Raw):
+            ws.write_formula(row, column, content.formula, style, content.value)
+        elif isinstance(content, str):
+            ws.write_string(row, column, content, style)
+        else:
+            ws.write_number(row, column, content, style)
+
+    def putter(self, ws: Worksheet) -> Any:
+        """put() bound to a sheet, as page furniture wants it."""
+        return lambda row, column, content, style: self.put(ws, row, column, content, style)

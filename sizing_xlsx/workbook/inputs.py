@@ -1,0 +1,84 @@
+"""Inputs on a sheet: the cell, its dropdown or bounds, its check, and the value in force; all from one declaration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..formula.declare import Choice, Input, Number, Whole
+from ..formula.domains import allowed
+from ..formula.render import column_name, public_name
+
+if TYPE_CHECKING:
+    from xlsxwriter.worksheet import Worksheet
+
+    from .book import Book
+
+
+class CheckedInput(NamedTuple):
+    """The formulas of one input's row on the Checks sheet; `{row}` stands for the row's number."""
+
+    row_found: str | None
+    fault: str
+
+
+def typed_style(declared: Input) -> str:
+    """The style of an input's cell."""
+    if isinstance(declared.domain, Choice) or (isinstance(declared.domain, Whole) and declared.domain.word):
+        return "in_text"
+    return "in_dec" if isinstance(declared.domain, Number) else "in_num"
+
+
+def write_input(book: Book, ws: Worksheet, sheet: str, row: int, column: int, key: str, style: Any = None) -> None:
+    """The typed cell of an input, with its name, its validation and its prompt."""
+    declared = book.job.inputs[key]
+    book.put(ws, row, column, declared.default, style or book.styles[typed_style(declared)])
+    book.define(public_name(key), sheet, row, column)
+    ws.data_validation(row, column, row, column, validation(book, key))
+
+
+def validation(book: Book, key: str) -> dict[str, Any]:
+    """The data validation of an input: a dropdown over a table's names, or bounds."""
+    declared = book.job.inputs[key]
+    domain = declared.domain
+    words = allowed(book.job, key)
+    rule: dict[str, Any] = {
+        "ignore_blank": declared.default is None,
+        "input_title": declared.label[:32],
+        "input_message": _cut(f"{declared.help} Enter {words}."),
+        "error_title": declared.label[:32],
+        "error_message": _cut(f"Enter {words}."),
+        "error_type": "stop",
+    }
+    if isinstance(domain, Choice):
+        return {**rule, "validate": "list", "source": "=" + column_name(domain.table, None)}
+    if isinstance(domain, Whole) and domain.word:
+        name = public_name(key)
+        high = public_name(domain.high) if isinstance(domain.high, str) else domain.high
+        test = f'=IF(ISNUMBER({name}),({name}>={domain.low})*({name}<={high})*({name}=INT({name}))=1,{name}="{domain.word}")'
+        return {**rule, "validate": "custom", "value": test}
+    kind = "integer" if isinstance(domain, Whole) else "decimal"
+    return {**rule, "validate": kind, "criteria": "between", "minimum": domain.low, "maximum": domain.high}
+
+
+def fault_formulas(book: Book, key: str, row: int) -> CheckedInput:
+    """How the Checks sheet finds fault with an input: 1 when it is not what it must be, else 0.
+
+    The row holds the lowest and highest value in columns E and F, and a choice's row in column G.
+    """
+    declared = book.job.inputs[key]
+    domain, name = declared.domain, public_name(key)
+    if isinstance(domain, Choice):
+        names = column_name(domain.table, None)
+        found = f"=IF(ISNUMBER(MATCH({name},{names},0)),MATCH({name},{names},0),0)"
+        return CheckedInput(found, f"=IF($G{row}>0,1-(INDEX({names},$G{row})={name}),1)")
+    whole = f"*({name}=INT({name}))" if isinstance(domain, Whole) else ""
+    in_range = f"1-({name}>=$E{row})*({name}<=$F{row}){whole}"
+    if isinstance(domain, Whole) and domain.word:
+        return CheckedInput(None, f'=IF(ISNUMBER({name}),{in_range},IF(ISTEXT({name}),1-({name}="{domain.word}"),1))')
+    if declared.default is None:
+        return CheckedInput(None, f"=IF(ISBLANK({name}),0,IF(ISNUMBER({name}),{in_range},1))")
+    return CheckedInput(None, f"=IF(ISNUMBER({name}),{in_range},1)")
+
+
+def _cut(text: str, length: int = 255) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,134 @@
+"""The job table: many jobs, one a row; inputs are columns, and so are the terms that follow from them.
+
+It is closed: a row's formulas refer to the row's own columns, to allowances of the installation and to preset
+tables, never to another job's inputs. Every row has the same formula down a column. Terms used once are written
+into their user, as far as a formula stays readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..formula.expression import Expr, names_in, replace
+from ..formula.job import Job
+from ..formula.render import column_name, public_name, sheet_formula
+
+if TYPE_CHECKING:
+    from .book import Book
+
+LONGEST_FORMULA = 160
+DEEPEST_NESTING = 3
+
+
+class JobTable:
+    """The layout of a job table: which columns it has and what stands in them.
+
+    results: terms that the caller shows; each keeps a column of its own.
+    """
+
+    def __init__(self, job: Job, results: Sequence[str]) -> None:
+        self.job = job
+        self.results = tuple(results)
+        self.inputs = [key for key, declared in job.inputs.items() if declared.follows_job]
+        order = job.needed(results)
+        used = {symbol for key in order for symbol in names_in(job.trees[key])}
+        self.inputs = [key for key in self.inputs if key in used]
+        moving = job.depends_on(self.inputs)
+        self.trees = compact({key: job.trees[key] for key in order if key in moving}, self.results, self._text)
+        self.columns = [*self.inputs, *self.trees]
+
+    def _text(self, tree: Expr) -> str:
+        local = set(self.job.trees) | set(self.inputs)
+        return sheet_formula(tree, lambda symbol: "$AB123" if symbol in local else public_name(symbol))
+
+    def column(self, symbol: str) -> int:
+        """The position of an input or result among the table's columns, from 0."""
+        return self.columns.index(symbol)
+
+    def formulas(self, row: int, first_column: int) -> list[str]:
+        """The formulas of one row of the sheet (row from 0), in the order of the term columns."""
+        from xlsxwriter.utility import xl_col_to_name
+
+        address = {
+            symbol: f"${xl_col_to_name(first_column + at)}{row + 1}" for at, symbol in enumerate(self.columns)
+        }
+        return [
+            sheet_formula(tree, lambda symbol: address.get(symbol) or public_name(symbol), column_name)
+            for tree in self.trees.values()
+        ]
+
+    def values(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """What the columns of a row hold, for the inputs of its job (defaults for those left out)."""
+        wanted = tuple(self.trees)
+        row = dict(zip(wanted, self.job.scalar(wanted)(**inputs), strict=True))
+        return {**{key: inputs.get(key, self.job.inputs[key].default) for key in self.inputs}, **row}
+
+
+def compact(trees: dict[str, Expr], keep: Iterable[str], text: Any) -> dict[str, Expr]:
+    """The same results from fewer columns: a term used once moves into its user while the formula stays short."""
+    trees, keep = dict(trees), set(keep)
+    uses: dict[str, int] = {}
+    for tree in trees.values():
+        for symbol in names_in(tree):
+            uses[symbol] = uses.get(symbol, 0) + 1
+    for key in list(trees):
+        for symbol in dict.fromkeys(names_in(trees[key])):
+            if symbol in trees and symbol not in keep and uses[symbol] == 1:
+                merged = replace(trees[key], {symbol: trees[symbol]})
+                formula = text(merged)
+                if len(formula) <= LONGEST_FORMULA and nesting(formula) <= DEEPEST_NESTING:
+                    trees[key] = merged
+                    del trees[symbol]
+    return trees
+
+
+def nesting(formula: str) -> int:
+    """How deep the brackets of a formula go."""
+    depth = deepest = 0
+    for character in formula:
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def write_job_table(
+    book: Book,
+    title: str,
+    table: JobTable,
+    rows: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]],
+    *,
+    heading: str,
+    first_row: int = 9,
+) -> None:
+    """Write the rows of a job table on a sheet of its own, from `first_row` (0-based) and column B on.
+
+    rows: label, the job's inputs as values, and what their cells hold where that is not the value itself (a
+    formula). An optional input that is not given says "none".
+    """
+    ws, styles = book.sheet(title), book.styles
+    header, unit = styles["th_r"], styles["th_u"]
+    text_style, number_style = styles["r_text_r"], styles.variant("r_calc0", format="general")
+    book.put(ws, first_row - 2, 1, heading, styles["th"])
+    book.put(ws, first_row - 1, 1, "", styles["th_ul"])
+    job = table.job
+    for at, symbol in enumerate(table.columns):
+        facts = job.inputs.get(symbol) or job.terms[symbol]
+        book.put(ws, first_row - 2, 2 + at, facts.label, header)
+        book.put(ws, first_row - 1, 2 + at, facts.unit, unit)
+    formulas = [table.formulas(first_row + at, 2) for at in range(len(rows))]
+    names = list(table.trees)
+    for at, (label, inputs, cells) in enumerate(rows):
+        row = first_row + at
+        values = table.values(inputs)
+        ws.write_string(row, 1, label, styles["r_label"])
+        for position, key in enumerate(table.inputs):
+            content = cells.get(key, values[key])
+            content = "none" if content is None else content
+            style = text_style if isinstance(values[key], (str, type(None))) else number_style
+            book.put(ws, row, 2 + position, content, style)
+        offset = 2 + len(table.inputs)
+        for position, (key, formula) in enumerate(zip(names, formulas[at], strict=True)):
+            value = values[key]
+            style = text_style if isinstance(value, str) else number_style
+            ws.write_formula(row, offset + position, formula, style, value)

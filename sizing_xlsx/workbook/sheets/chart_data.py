@@ -1,0 +1,264 @@
+"""Chart data: what the charts draw, on a sheet that anyone can read; and the What-if jobs it comes from.
+
+The What-if sheet is a job table: the job as entered, with checkpointing on and off, at its average sequence, and
+along the sequence and the batch axis. Its inputs are those of Sizing but for the one that is varied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formula.primitives import choose, when
+from ...formula.render import public_name
+from .. import charts, page
+from ..book import Raw
+from ..jobtable import JobTable, write_job_table
+
+if TYPE_CHECKING:
+    from xlsxwriter.worksheet import Worksheet
+
+    from ..book import Book
+
+TITLE = "Chart data"
+WHAT_IF = "What-if"
+POINTS = 10
+_AXES = (("sequence_length", "largest_sequence_length", 20), ("batch_size", "largest_batch_size", 36))
+_FIRST_WHAT_IF = 9
+_RESULTS = ("total_reserved_gb", "peak_allocated_gb", "verdict_code", "base_item", "activation_item")
+
+
+def plan(book: Book) -> None:
+    """Compute the What-if jobs and register the figures that sentences use."""
+    book.what_if = WhatIf(book)
+    job, values = book.job, book.values
+    for symbol, row, result, unit in (
+        ("checkpointed_total_gb", 1, "total_reserved_gb", "GB"),
+        ("checkpointed_verdict", 1, "verdict_code", "count"),
+        ("plain_total_gb", 2, "total_reserved_gb", "GB"),
+        ("average_total_gb", 3, "total_reserved_gb", "GB"),
+    ):
+        book.external(symbol, unit, book.what_if.results(row)[result])
+        column = 2 + book.what_if.table.column(result)
+        book.define(public_name(symbol), WHAT_IF, _FIRST_WHAT_IF + row, column)
+    sym = book.sym
+    on = sym("checkpointing_on") > 0
+    book.derive("other_total_gb", "GB", when(on, sym("plain_total_gb"), sym("checkpointed_total_gb")))
+    helps = (sym("checkpointing_on") <= 0) & (sym("checkpointed_verdict") <= 1)
+    book.derive("way_out_case", "count", when(helps, 1, when(sym("largest_batch_size") > 0, 2, sym("verdict_states"))))
+    del job, values
+
+
+class WhatIf:
+    """The rows of the What-if table: label, what is varied, values of the worked job."""
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self.table = JobTable(book.job, _RESULTS)
+        worked = {key: book.values.get(key) for key in self.table.inputs}
+        self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self._row("As entered", worked, {})
+        self._row("Checkpointed", {**worked, "activation_checkpointing": "On"}, {"activation_checkpointing": "On"})
+        self._row("Not checkpointed", {**worked, "activation_checkpointing": "Off"}, {"activation_checkpointing": "Off"})
+        average = Raw("=Average_Tokens", book.values["average_tokens"])
+        self._row("Average sequence", {**worked, "sequence_length": average.value}, {"sequence_length": average})
+        for key, largest, first in _AXES:
+            reach = axis_end(book.values[key], book.values[largest])
+            for words, change in (("", {}), (", checkpointed", {"activation_checkpointing": "On"})):
+                for point in range(1, POINTS + 1):
+                    value = axis_point(reach, point)
+                    cell = Raw(f"='{TITLE}'!$B${first + point + 1}", value)
+                    inputs = {**worked, key: value, **change}
+                    self._row(f"{book.job.inputs[key].label}{words}, point {point}", inputs, {key: cell, **change})
+
+    def _row(self, label: str, inputs: dict[str, Any], changed: dict[str, Any]) -> None:
+        cells: dict[str, Any] = {}
+        for key in self.table.inputs:
+            if key in changed:
+                cells[key] = changed[key]
+                continue
+            name = self.book.cell_name(key)
+            if self.book.job.inputs[key].default is None:
+                cells[key] = Raw(f'=IF(ISNUMBER({name}),{name},"none")', "none")
+            else:
+                cells[key] = Raw(f"={name}", inputs[key])
+        self.rows.append((label, inputs, cells))
+
+    def results(self, row: int) -> dict[str, Any]:
+        """The values of a row."""
+        return self.table.values(self.rows[row][1])
+
+    def address(self, row: int, result: str) -> str:
+        """The cell of a result, as a formula refers to it."""
+        from xlsxwriter.utility import xl_rowcol_to_cell
+
+        cell = xl_rowcol_to_cell(_FIRST_WHAT_IF + row, 2 + self.table.column(result), row_abs=True, col_abs=True)
+        return f"'{WHAT_IF}'!{cell}"
+
+    def cell(self, row: int, result: str) -> Raw:
+        """A reference to a result, with its value."""
+        return Raw("=" + self.address(row, result), self.results(row)[result])
+
+
+def axis_end(entered: float, largest: float) -> float:
+    """Where an axis ends: twice what is entered, or past the boundary when that is not far beyond."""
+    return max(2 * entered, min(largest + int(largest / 4), 16 * entered))
+
+
+def axis_point(end: float, point: int) -> float:
+    """The value at one of the points of an axis: whole, at least 1."""
+    return max(1, int(end * point / POINTS))
+
+
+def write(book: Book) -> None:
+    """The What-if table and the figures the charts draw."""
+    what_if = book.what_if
+    ws, styles = book.sheet(WHAT_IF), book.styles
+    last = 2 + len(what_if.table.columns)
+    page.set_page(ws, book.look, kind="wide", last_column=last, file_and_version=book.footer, rows_repeated=(0, 8), freeze=(9, 2))
+    put = book.putter(ws)
+    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
+    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
+    put(0, 1, "What-if jobs", styles["title"])
+    put(1, 1, "The job of Sizing with one input changed; the charts and several sentences come from these rows.", styles["sentence"])
+    write_job_table(book, WHAT_IF, what_if.table, what_if.rows, heading="Job", first_row=_FIRST_WHAT_IF)
+    page.print_area(ws, _FIRST_WHAT_IF + len(what_if.rows), last)
+    _write_chart_data(book)
+
+
+def _write_chart_data(book: Book) -> None:
+    ws, styles, sym, what_if = book.sheet(TITLE), book.styles, book.sym, book.what_if
+    put = book.putter(ws)
+    last = 20
+    page.set_page(ws, book.look, kind=TITLE, last_column=last, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 1))
+    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
+    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
+    put(0, 1, "Chart data", styles["title"])
+    put(1, 1, "What the charts on Sizing and Validation draw.", styles["sentence"])
+
+    # titles: linked to by the charts
+    for row, key in ((3, "memory_title"), (4, "sequence_title"), (5, "batch_title")):
+        put(row, 1, book.guarded(sym(key), "Check input"), styles["label"])
+
+    # memory by part
+    parts = (book.template["chart_parts"]["base"], "Activations", "Everything else", "Allocator reserve", "Usable capacity")
+    for column, text in enumerate(("GB", *parts), 1):
+        put(8, column, text, styles["th" if column == 1 else "th_r"])
+    usable = sym("usable_shown_gb")
+    bars = (
+        (book.joined("Usable capacity: ", usable), [None] * 4 + [usable]),
+        (_other_label(book), _what_if_parts(book)),
+        (book.joined("As entered: ", sym("total_shown_gb")), _entered_parts(book)),
+    )
+    for row, (label, cells) in enumerate(bars, 9):
+        put(row, 1, book.guarded(label, "–") if not isinstance(label, Raw) else label, styles["r_label"])
+        for column, cell in enumerate(cells, 2):
+            if cell is None:
+                put(row, column, Raw("=NA()", "#N/A"), styles["r_calc3"])
+            else:
+                put(row, column, cell, styles["r_calc3"])
+
+    # the two axes
+    headers = ("", "Total to size against", "Peak allocated", "Total, checkpointed", "Capacity left by others", "This job", "Largest that fits")
+    for at, (key, largest, first) in enumerate(_AXES):
+        label = book.job.inputs[key].label
+        end = axis_end(book.values[key], book.values[largest])
+        name, biggest = book.cell_name(key), public_name(largest)
+        put(first - 1, 1, f"Axis of {label.lower()}: ends at", styles["label"])
+        reach = f"=MAX(2*{name},MIN({biggest}+INT({biggest}/(2*2)),2^4*{name}))"
+        put(first - 1, 2, Raw(reach, end), styles["calc0"])
+        for column, text in enumerate((label, *headers[1:]), 1):
+            put(first, column, text, styles["th_r"])
+        base = 4 + at * 2 * POINTS
+        for point in range(1, POINTS + 1):
+            row = first + point
+            share = Raw(f"=MAX(1,INT($C${first}*$I{row + 1}/$I${first + POINTS + 1}))", axis_point(end, point))
+            put(row, 1, share, styles["r_calc0"])
+            put(row, 2, what_if.cell(base + point - 1, "total_reserved_gb"), styles["r_calc1"])
+            put(row, 3, what_if.cell(base + point - 1, "peak_allocated_gb"), styles["r_calc1"])
+            put(row, 4, what_if.cell(base + POINTS + point - 1, "total_reserved_gb"), styles["r_calc1"])
+            put(row, 5, sym("available_gb"), styles["r_calc1"])
+            put(row, 8, point, styles["r_no"])
+        put(first + 11, 1, sym(key), styles["r_calc0"])
+        put(first + 11, 6, sym("total_reserved_gb"), styles["r_calc1"])
+        found = book.values[largest]
+        for column, formula, value in (
+            (1, f"=IF(AND({biggest}>0,{biggest}<=$C${first}),{biggest},NA())", found if 0 < found <= end else "#N/A"),
+            (7, f"=IF(AND({biggest}>0,{biggest}<=$C${first}),Available_GB,NA())", book.values["available_gb"] if 0 < found <= end else "#N/A"),
+        ):
+            put(first + 12, column, Raw(formula, value), styles["r_calc0" if column == 1 else "r_calc1"])
+    page.print_area(ws, 100, last)
+
+
+def _other_label(book: Book) -> Any:
+    sym = book.sym
+    total = sym("other_total_gb")
+    on = sym("checkpointing_on") > 0
+    return when(on, book.joined("Without checkpointing: ", total), book.joined("With checkpointing: ", total))
+
+
+def _entered_parts(book: Book) -> list[Any]:
+    return [book.sym(key) for key in ("base_item_gb", "activation_item_gb", "other_items_gb", "allocator_reserve_gb")] + [None]
+
+
+def _what_if_parts(book: Book) -> list[Any]:
+    what_if = book.what_if
+    on = book.values["checkpointing_on"] > 0
+    values = what_if.results(2 if on else 1)
+
+    def pick(result: str) -> str:
+        return f"IF(Checkpointing_On>0,{what_if.address(2, result)},{what_if.address(1, result)})"
+
+    gb = book.values["bytes_per_gb"]
+    base, active = values["base_item"] / gb, values["activation_item"] / gb
+    peak, total = values["peak_allocated_gb"], values["total_reserved_gb"]
+    return [
+        Raw(f"={pick('base_item')}/Bytes_Per_GB", base),
+        Raw(f"={pick('activation_item')}/Bytes_Per_GB", active),
+        Raw(f"={pick('peak_allocated_gb')}-$C$11-$D$11", peak - base - active),
+        Raw(f"={pick('total_reserved_gb')}-{pick('peak_allocated_gb')}", total - peak),
+        None,
+    ]
+
+
+def place_parts_and_sequence(book: Book, ws: Worksheet, row: int) -> None:
+    """Memory by part on the left, total against sequence length on the right."""
+    parts = [charts.Bars([TITLE, 8, column], [TITLE, 9, column, 11, column]) for column in range(2, 7)]
+    chart = charts.memory_by_part(
+        book.workbook, book.look, title=[TITLE, 3, 1], categories=[TITLE, 9, 1, 11, 1], parts=parts
+    )
+    size = book.look["charts"]["memory_by_part"]["size"]
+    charts.place(ws, row, 1, chart, size=size, alt=book.value(book.sym("memory_title")))
+    _place_axis(book, ws, row, 5, 0)
+
+
+def place_batch(book: Book, ws: Worksheet, row: int) -> None:
+    """Total against batch size."""
+    _place_axis(book, ws, row, 1, 1)
+
+
+def _place_axis(book: Book, ws: Worksheet, row: int, column: int, at: int) -> None:
+    key, _, first = _AXES[at]
+    x = [TITLE, first + 1, 1, first + POINTS, 1]
+
+    def line(position: int, name: str) -> charts.Points:
+        return charts.Points(name, x, [TITLE, first + 1, position, first + POINTS, position])
+
+    chart = charts.total_by(
+        book.workbook,
+        book.look,
+        title=[TITLE, 4 + at, 1],
+        x_title=f"{book.job.inputs[key].label}, {book.job.inputs[key].unit}",
+        total=line(2, "Total to size against"),
+        peak=line(3, "Peak allocated"),
+        checkpointed=line(4, "Total, checkpointed"),
+        capacity=line(5, "Capacity left by others"),
+        job=charts.Points("This job", [TITLE, first + 11, 1, first + 11, 1], [TITLE, first + 11, 6, first + 11, 6]),
+        boundary=charts.Points(
+            "Largest that fits", [TITLE, first + 12, 1, first + 12, 1], [TITLE, first + 12, 7, first + 12, 7]
+        ),
+    )
+    size = book.look["charts"]["total_by"]["size"]
+    charts.place(ws, row, column, chart, size=size, alt=book.value(book.sym("sequence_title" if at == 0 else "batch_title")))
+
+
+__all__ = ["choose", "plan", "write"]

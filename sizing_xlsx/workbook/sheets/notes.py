@@ -1,0 +1,36 @@
+"""Notes: what the workbook covers, what it does not, and which formulas and data it was made from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import page
+
+if TYPE_CHECKING:
+    from ..book import Book
+
+TITLE = "Notes"
+
+
+def write(book: Book) -> None:
+    """Template notes, then provenance."""
+    ws, styles = book.sheet(TITLE), book.styles
+    put = book.putter(ws)
+    last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=None, freeze=(2, 0))
+    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
+    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
+    put(0, 1, "Notes", styles["title"])
+    put(0, last - 1, book.stamp, styles["stamp"])
+    put(1, 1, book.template["subject"] + ".", styles["sentence"])
+    row = page.section(ws, styles, 2, last_column=last, name="What this covers", put=put)
+    for name, words in book.template["notes"].items():
+        ws.set_row(row, 15 * (1 + len(words) // 100) + 8)
+        put(row, 1, name, styles.variant("label_b", vertical="top"))
+        put(row, 2, words, styles.variant("text_w", vertical="top"))
+        row += 1
+    row = page.section(ws, styles, row, last_column=last, name="Provenance", put=put)
+    for name, words in book.provenance.items():
+        put(row, 1, name, styles["label"])
+        put(row, 2, words, styles["label"])
+        row += 1
+    page.print_area(ws, row, last)

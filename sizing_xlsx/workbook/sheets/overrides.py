@@ -1,0 +1,64 @@
+"""Overrides: every shape and allowance with its preset, an own value in its place, and what is in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formula.declare import Number
+from ...formula.render import public_name
+from .. import page
+from ..inputs import write_input
+
+if TYPE_CHECKING:
+    from ..book import Book
+
+TITLE = "Overrides"
+
+
+def write(book: Book) -> None:
+    """One row an override that has no cell on Sizing: first shapes, then allowances."""
+    ws, styles, job = book.sheet(TITLE), book.styles, book.job
+    put = book.putter(ws)
+    last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2))
+    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
+    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
+    put(0, 1, "Overrides", styles["title"])
+    put(0, last - 1, book.stamp, styles["stamp"])
+    put(1, 1, "Own values in place of presets. Leave a cell empty to use the preset; an own value shows in colour.", styles["sentence"])
+    elsewhere = {entry["input"] for step in book.template["steps"] for entry in step["rows"] if "input" in entry}
+    row = 2
+    for name, note, follows in (
+        ("Shape and card", "Of the chosen model and card.", True),
+        ("Allowances", "Of this installation: they move every job in this workbook, the Validation sheet included.", False),
+    ):
+        row = page.section(ws, styles, row, last_column=last, name=name, put=put, note=note, note_column=3, space_below=False)
+        ws.set_row(row, book.look["rows"]["header"])
+        for column, (text, form) in enumerate(
+            [("Figure", "th"), ("Preset", "th_r"), ("Own value", "th_r"), ("In force", "th_r"), ("Unit", "th_i"), ("What it is, and where the preset comes from", "th_i")], 1
+        ):
+            put(row, column, text, styles[form])
+        row += 1
+        for key, override in job.overrides.items():
+            if override.follows_job is follows and override.input_name not in elsewhere:
+                _row(book, row, key, override.input_name)
+                row += 1
+    page.print_area(ws, row, last)
+
+
+def _row(book: Book, row: int, key: str, entered: str) -> None:
+    ws, styles, job = book.sheet(TITLE), book.styles, book.job
+    put = book.putter(ws)
+    facts: Any = job.terms[key]
+    preset: Any = job.constants.get("preset_" + key) or job.terms["preset_" + key]
+    decimals = isinstance(job.inputs[entered].domain, Number) and facts.unit != "bytes"
+    number = "r_calc2" if decimals else "r_calc0"
+    ws.set_row(row, book.look["rows"]["input"])
+    put(row, 1, facts.label, styles["r_label"])
+    put(row, 2, book.sym("preset_" + key), styles[number])
+    write_input(book, ws, TITLE, row, 3, entered, styles["g_dec3" if decimals else "g_num"])
+    put(row, 4, book.sym(key), styles[number])
+    put(row, 5, facts.unit, styles["r_unit"])
+    evidence = getattr(preset, "evidence", "")
+    source = f" Preset: {preset.source} ({evidence})." if preset.source else f" Preset: {evidence}."
+    put(row, 6, facts.help + source, styles.variant("r_help", indent=1, wrap=False))
+    page.own_marks(ws, styles, (row, 4, row, 4), f"=ISNUMBER({public_name(entered)})")

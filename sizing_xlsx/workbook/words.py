@@ -1,0 +1,53 @@
+"""Live sentences: a template's text with {symbols} becomes a tree, so that a cell holds it and Python evaluates it.
+
+In a template: "{batch_size:0} rows" shows a number with 0 decimals, "{share:%}" a percentage, "{count:B2}" billions
+and "{count:M1}" millions with decimals, "{gpu_choice}" a text. A sentence may also be
+{ switch = "checkpointing_on", on = "...", off = "..." } or { by = "verdict_case", cases = ["...", "..."] }.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ..formula.expression import Expr, lift
+from ..formula.primitives import choose, fixed, joined, when
+
+_SLOT = re.compile(r"\{([a-z0-9_]+)(?::([0-9%A-Z]+))?\}")
+
+
+def sentence(text: Any, sym: Callable[[str], Expr]) -> Any:
+    """The tree of a template's sentence; a plain text stays as it is.
+
+    Raises ValueError for a symbol or a form that does not exist.
+    """
+    if isinstance(text, dict):
+        if "switch" in text:
+            return when(sym(text["switch"]) > 0, sentence(text["on"], sym), sentence(text["off"], sym))
+        return choose(sym(text["by"]), *[sentence(case, sym) for case in text["cases"]])
+    parts: list[Any] = []
+    end = 0
+    for slot in _SLOT.finditer(text):
+        if slot.start() > end:
+            parts.append(text[end : slot.start()])
+        try:
+            parts.append(_shown(sym(slot[1]), slot[2] or "", sym))
+        except KeyError:
+            raise ValueError(f"the template says {slot[0]}, but there is no input, term or constant {slot[1]}") from None
+        end = slot.end()
+    if not parts:
+        return text
+    if end < len(text):
+        parts.append(text[end:])
+    return joined(*[lift(part) for part in parts])
+
+
+def _shown(symbol: Expr, form: str, sym: Callable[[str], Expr]) -> Any:
+    if not form:
+        return symbol
+    if form.startswith("%"):
+        return joined(fixed(symbol * sym("percent_count"), int(form[1:] or 0)), "%")
+    if form[0] in "BM":
+        return fixed(symbol / sym("one_billion" if form[0] == "B" else "one_million"), int(form[1:] or 0))
+    return fixed(symbol, int(form))

@@ -1,0 +1,103 @@
+"""Random jobs: valid inputs drawn from a job's own declared domains, never in contradiction with themselves.
+
+random_inputs(job, rng) gives every input a value; jobs(job) is the same as a Hypothesis strategy.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from sizing_xlsx.formula.declare import Choice, Number, Whole
+from sizing_xlsx.formula.job import Job
+
+OVERRIDE_SHARE = 0.15  # how often an optional input is filled in
+# Overrides are drawn near real figures: an exotic one is covered by its bounds, tested on their own.
+TYPICAL = {
+    "hidden_size_override": (64, 16_384),
+    "layer_count_override": (1, 126),
+    "attention_heads_override": (1, 128),
+    "kv_heads_override": (1, 64),
+    "head_dimension_override": (16, 256),
+    "mlp_width_override": (128, 65_536),
+    "vocabulary_size_override": (100, 262_144),
+    "base_parameter_count_override": (10**11, 10**13),
+    "parameter_count_override": (10**6, 10**12),
+    "matrix_workspace_bytes_override": (0, 2**28),
+    "gpu_capacity_override_gb": (1, 400),
+    "other_tenants_gb": (0, 20),
+    "lora_rank": (1, 512),
+    "batch_size": (1, 256),
+    "sequence_length": (1, 16_384),
+}
+
+
+def random_inputs(job: Job, rng: random.Random) -> dict[str, Any]:
+    """A valid value for every input of the job; None where an optional one stays empty."""
+    values = {key: _draw(job, key, rng) for key in job.inputs}
+    _repair(job, values, rng)
+    return job.accepted(values)
+
+
+@st.composite
+def jobs(draw: Any, job: Job) -> dict[str, Any]:
+    """random_inputs as a Hypothesis strategy."""
+    return random_inputs(job, random.Random(draw(st.integers(0, 2**32 - 1))))
+
+
+def _draw(job: Job, key: str, rng: random.Random) -> Any:
+    declared = job.inputs[key]
+    domain = declared.domain
+    if declared.default is None and rng.random() > OVERRIDE_SHARE:
+        return None
+    if isinstance(domain, Choice):
+        keys = job.tables[domain.table].keys
+        return declared.default if len(keys) <= 4 and rng.random() < 0.4 else rng.choice(keys)
+    if isinstance(domain, Whole):
+        if domain.word and rng.random() < 0.4:
+            return rng.choice((domain.word, domain.word.upper()))
+        high = domain.high if isinstance(domain.high, int) else 10_000
+        if rng.random() < 0.02 and key in ("batch_size", "sequence_length"):
+            return rng.choice((domain.low, high))
+        low, high = TYPICAL.get(key, (domain.low, high))
+        return _between(max(low, domain.low), high, rng)
+    assert isinstance(domain, Number)
+    low_number, high_number = TYPICAL.get(key, (domain.low, min(domain.high, 100)))
+    return rng.choice(
+        (rng.uniform(low_number, high_number), float(round(rng.uniform(low_number, high_number))))
+    )
+
+
+def _between(low: int, high: int, rng: random.Random) -> int:
+    """A whole number, evenly over the orders of magnitude; the bounds themselves now and then."""
+    if rng.random() < 0.04:
+        return rng.choice((low, high))
+    drawn = math.exp(rng.uniform(math.log(low + 1), math.log(high + 1))) - 1
+    return min(max(round(drawn), low), high)
+
+
+def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
+    """Make the inputs agree with each other, as a planner's do."""
+    models = job.tables[job.inputs["base_model"].domain.table]  # type: ignore[union-attr]
+    row = models.row_of(values["base_model"])
+    if "kv_heads_override" in values:
+        if values["kv_heads_override"] or values["attention_heads_override"]:
+            kv = values["kv_heads_override"] = rng.choice((1, 2, 4, 8, 12))
+            values["attention_heads_override"] = kv * rng.choice((1, 2, 3, 7, 8))
+    elif values["hidden_size_override"] or values["attention_heads_override"]:
+        heads = values["attention_heads_override"] = rng.choice((1, 2, 5, 12, 16, 64))
+        values["hidden_size_override"] = heads * rng.choice((32, 64, 80, 128))
+    if "adapter_layers" in values and not isinstance(values["adapter_layers"], str):
+        layers = values["layer_count_override"] or models.layer_count[row]
+        values["adapter_layers"] = rng.choice((1, layers, rng.randint(1, layers)))
+    targets = [key for key in values if key.startswith("target_")]
+    if targets and all(values[key] == "Off" for key in targets):
+        values[rng.choice(targets)] = "On"
+    if values.get("parameter_storage") == "bf16":
+        values["compute_precision"] = "bf16 autocast"
+    gpus = job.tables["gpus"]
+    if not gpus.usable_bytes[gpus.row_of(values["gpu_choice"])] and not values["gpu_capacity_override_gb"]:
+        values["gpu_capacity_override_gb"] = round(rng.uniform(20, 200), 3)

@@ -1,0 +1,391 @@
+"""LoRA: the article's figures, its measured sweep, and the same arithmetic written a second time by hand."""
+
+from __future__ import annotations
+
+import csv
+import random
+from typing import Any
+
+import pytest
+from strategies import random_inputs
+
+from sizing_xlsx.jobs import job
+from sizing_xlsx.paths import presets_folder
+
+LORA = job("lora")
+BATCH_2048 = {"batch_size": 32, "sequence_length": 2048}
+CHECKPOINTED = {"activation_checkpointing": "On"}
+
+# changes to the worked job -> published allocated, published reserved, traced allocated (GB), verdict by Published
+TABLE: list[tuple[dict[str, Any], float, float, float, str]] = [
+    ({}, 12.7966, 14.5966, 12.7946, "fits"),
+    (CHECKPOINTED, 4.7148, 10.5148, 4.5808, "fits"),
+    (BATCH_2048, 170.0404, 171.8404, 0, "does not fit"),
+    (BATCH_2048 | CHECKPOINTED, 41.2996, 47.0996, 38.1473, "fits"),
+    ({"base_storage_format": "fp32"}, 17.1968, 18.9968, 17.2481, "fits"),
+    ({"adapter_layers": 3}, 5.3694, 7.1694, 5.3674, "fits"),
+]
+
+
+@pytest.mark.parametrize(("changes", "allocated", "reserved", "traced", "verdict"), TABLE)
+def test_the_figures_of_the_article(
+    changes: dict[str, Any], allocated: float, reserved: float, traced: float, verdict: str
+) -> None:
+    result = LORA.size(**changes, verdict_basis="Published")
+    assert round(result["published_peak_allocated_gb"], 4) == allocated
+    assert round(result["published_total_reserved_gb"], 4) == reserved
+    assert result["peak_allocated_gb"] == result["published_peak_allocated_gb"]
+    assert result["fit_verdict"] == verdict
+    if traced:
+        assert round(result["traced_peak_allocated_gb"], 4) == traced
+    by_trace = LORA.size(**changes, verdict_basis="Traced")
+    assert by_trace["fit_verdict"] == verdict
+    assert by_trace["peak_allocated_gb"] == by_trace["traced_peak_allocated_gb"]
+
+
+def test_the_fp32_base_is_near_its_measurement() -> None:
+    traced = LORA.size(base_storage_format="fp32")["traced_peak_allocated_gb"]
+    assert abs(traced - 17.2377) < 0.0105
+
+
+def test_the_line_items_of_the_article() -> None:
+    items = LORA.size()
+    assert items["adapter_parameters"] == 6_307_840
+    assert items["base_parameter_count"] == 1_100_048_384
+    for term, gb, digits in (
+        ("published_frozen_base", 2.20, 2), ("adapter_weights", 0.025, 3), ("adapter_gradients", 0.025, 3),
+        ("published_optimizer_state", 0.050, 3), ("published_cache", 0.013, 3), ("published_plain_activations", 8.96, 2),
+        ("published_workspace", 1.5, 1), ("published_allocated", 12.7966, 4),
+    ):  # fmt: skip
+        assert round(items[term] / 1e9, digits) == gb, term
+    checkpointed = LORA.size(**CHECKPOINTED)
+    assert round(checkpointed["published_activations"] / 1e9, 2) == 2.44
+    assert checkpointed["published_workspace"] == 0
+    for layers, gb in ((11, 5.40), (3, 2.82)):
+        assert round(LORA.size(adapter_layers=layers)["published_activations"] / 1e9, 2) == gb
+
+
+def test_the_fit_boundary_that_the_published_formula_gives() -> None:
+    def reserved(**inputs: Any) -> float:
+        return LORA.size(**inputs)["published_total_reserved_gb"]
+
+    usable = LORA.size()["gpu_usable_capacity_gb"]
+    room = (usable - reserved(batch_size=61)) / (reserved(batch_size=62) - reserved(batch_size=61))
+    assert round(61 + room, 1) == 61.7
+    assert reserved(sequence_length=3951) <= usable < reserved(sequence_length=3952)
+
+
+def test_published_base_of_70_billion_parameters() -> None:
+    for form, gb in (("bf16", 140), ("nf4 / fp4, block 64, no double quant", 35), ("int8 LLM.int8 (bitsandbytes)", 70)):
+        result = LORA.size(base_parameter_count_override=70_000_000_000, base_storage_format=form)
+        assert result["published_frozen_base"] == gb * 1e9
+
+
+# ---------------------------------------------------------------------- the measured sweep
+def sweep() -> list[dict[str, str]]:
+    with (presets_folder() / "measured" / "h100_lora_sweep.csv").open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def sweep_inputs(row: dict[str, str]) -> dict[str, Any]:
+    layers = row["adapter_layers"]
+    return {
+        "base_storage_format": row["base_storage"],
+        "lora_rank": int(row["lora_rank"]),
+        "adapter_layers": "all" if layers == "all" else int(layers.removeprefix("upper-")),
+        "batch_size": int(row["batch_size"]),
+        "sequence_length": int(row["sequence_length"]),
+        "compute_precision": {"bf16_autocast": "bf16 autocast"}[row["compute"]],
+        "optimizer_choice": {"adam": "Adam", "adam8bit": "8-bit Adam"}[row["optimizer"]],
+        "activation_checkpointing": {"true": "On", "false": "Off"}[row["checkpointing"]],
+    }
+
+
+ROWS = sweep()
+COMPLETED = [row for row in ROWS if row["measured_oom"] == "false"]
+FAILED = [row for row in ROWS if row["measured_oom"] == "true"]
+
+
+def _id(row: dict[str, str]) -> str:
+    return row["id"]
+
+
+def test_the_sweep_is_whole() -> None:
+    assert (len(ROWS), len(COMPLETED), len(FAILED)) == (25, 23, 2)
+
+
+@pytest.mark.parametrize("row", COMPLETED, ids=_id)
+def test_every_completed_row(row: dict[str, str]) -> None:
+    result = LORA.size(**sweep_inputs(row))
+    allocated, reserved = float(row["measured_peak_allocated_gb"]), float(row["measured_peak_reserved_gb"])
+    assert abs(result["traced_peak_allocated_gb"] / allocated - 1) < 0.0013
+    assert abs(result["published_peak_allocated_gb"] / allocated - 1) < 0.0827
+    assert 1 <= result["traced_total_reserved_gb"] / reserved <= 1.10
+    assert result["fit_verdict"] == "fits"
+
+
+@pytest.mark.parametrize("row", FAILED, ids=_id)
+@pytest.mark.parametrize("basis", ["Traced", "Published"])
+def test_no_row_that_ran_out_of_memory_fits(row: dict[str, str], basis: str) -> None:
+    assert LORA.size(**sweep_inputs(row), verdict_basis=basis)["fit_verdict"] != "fits"
+
+
+@pytest.mark.parametrize("row", COMPLETED, ids=_id)
+def test_static_bytes_are_the_measured_ones(row: dict[str, str]) -> None:
+    inputs = sweep_inputs(row)
+    result = LORA.size(**inputs)
+    assert result["frozen_base_weights"] == result["published_frozen_base"] == int(row["measured_frozen_bytes"])
+    assert result["adapter_weights"] == int(row["measured_adapter_bytes"])
+    assert result["adapter_gradients"] == int(row["measured_gradient_bytes"])
+    rank, layers = inputs["lora_rank"], result["reached_layers"]
+    widths = [(2048, 2048), (2048, 256), (2048, 256), (2048, 2048), (2048, 5632), (2048, 5632), (5632, 2048)]
+    sizes = [rank * width for pair in widths for width in pair] * int(layers)
+    if inputs["optimizer_choice"] == "Adam":
+        added = 4 * len(sizes)  # one fp32 step counter per tensor
+    else:  # bitsandbytes keeps small tensors in fp32, and two tables of 1 KB with each of the others
+        added = sum((8 - 2.03125) * n if n < 4096 else 2048 for n in sizes)
+    assert result["optimizer_state"] + added == int(row["measured_optimizer_bytes"])
+
+
+def test_the_sweep_summary_is_the_one_in_the_notes() -> None:
+    """Worst and median error of both families, as the guide states them."""
+    errors = {"published": [], "traced": []}  # type: dict[str, list[float]]
+    for row in COMPLETED:
+        result = LORA.size(**sweep_inputs(row))
+        for family, found in errors.items():
+            measured = float(row["measured_peak_allocated_gb"])
+            found.append(abs(result[f"{family}_peak_allocated_gb"] / measured - 1) * 100)
+    medians = {family: sorted(found)[len(found) // 2] for family, found in errors.items()}
+    assert (round(max(errors["published"]), 2), round(medians["published"], 2)) == (8.26, 0.12)
+    assert (round(max(errors["traced"]), 2), round(medians["traced"], 3)) == (0.12, 0.016)
+
+
+# ---------------------------------------------------------------------- the same arithmetic, by hand
+SLOTS = ("query", "key", "value", "output", "gate", "up", "down")
+NAMED = {
+    "All seven": SLOTS, "Query and value": ("query", "value"), "Query, key, value": ("query", "key", "value"),
+    "All attention": SLOTS[:4], "All MLP": SLOTS[4:],
+}  # fmt: skip
+# bytes per parameter of what is converted, of the rest, per output row; of the published list
+STORED = {
+    "fp32": (4, 4, 0, 4), "bf16": (2, 2, 0, 2), "fp16": (2, 2, 0, 2),
+    "int8 LLM.int8 (bitsandbytes)": (1, 2, 4, 1), "nf4 / fp4, block 64, no double quant": (0.5625, 2, 0, 0.5),
+    "nf4 / fp4, block 64, double quant (nested block 256)": (0.5 + 1 / 64 + 4 / (64 * 256), 2, 0, 0.5),
+}  # fmt: skip
+# traced state, published state, has temporaries
+OPTIMIZERS = {
+    "Adam": (8, 8, 1), "8-bit Adam": (2.03125, 2, 0), "SGD with momentum": (4, 4, 0), "SGD": (0, 0, 0),
+}  # fmt: skip
+
+
+def shape_of(inputs: dict[str, Any]) -> dict[str, float]:
+    """d, q, kv, nh, hd, ff, V, L and N_b, from the catalogue or from what was entered."""
+    models = LORA.tables["models"]
+    at = models.row_of(inputs["base_model"]) - 1
+
+    def figure(column: str) -> Any:
+        entered = inputs.get(column + "_override")
+        return models.columns[column][at] if entered is None else entered
+
+    d, ff, v, layers = figure("hidden_size"), figure("mlp_width"), figure("vocabulary_size"), figure("layer_count")
+    nh, hd, kv_heads = figure("attention_heads"), figure("head_dimension"), figure("kv_heads")
+    q, kv = nh * hd, kv_heads * hd
+    biases = {name: models.columns[name][at] for name in ("qkv_bias", "output_bias", "mlp_bias")}
+    linear = 2 * d * q + 2 * d * kv + 3 * d * ff
+    bias = biases["qkv_bias"] * (q + 2 * kv) + biases["output_bias"] * d + biases["mlp_bias"] * (2 * ff + d)
+    head_and_embedding = v * d * (1 if models.columns["tied"][at] else 2)
+    count = layers * (linear + bias) + head_and_embedding + (2 * layers + 1) * d
+    if inputs.get("base_parameter_count_override") is not None:
+        count = inputs["base_parameter_count_override"]
+    return {"d": d, "q": q, "kv": kv, "nh": nh, "hd": hd, "ff": ff, "V": v, "L": layers, "Nb": count}
+
+
+def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
+    """Sections 2, 3 and 6 of the memory model, in bytes, written straight from its sentences."""
+    shape = shape_of(inputs)
+    d, q, kv, nh, hd, ff = (shape[key] for key in ("d", "q", "kv", "nh", "hd", "ff"))
+    v, layers, n_base = shape["V"], shape["L"], shape["Nb"]
+    batch, s, rank = inputs["batch_size"], inputs["sequence_length"], inputs["lora_rank"]
+    t = batch * s
+    reached = layers if isinstance(inputs["adapter_layers"], str) else inputs["adapter_layers"]
+    checkpointed = inputs["activation_checkpointing"] == "On"
+    kept = inputs["keeps_model_output"] == "On"
+    dropout = inputs["lora_dropout"] == "On"
+    scores = inputs["attention_implementation"].startswith("Eager")
+    autocast = inputs["compute_precision"] != "fp32"
+    b = 2 if autocast else 4
+    fp32_base = inputs["base_storage_format"] == "fp32"
+    converted, rest, per_row, published_bytes = STORED[inputs["base_storage_format"]]
+    state, published_state, temporaries = OPTIMIZERS[inputs["optimizer_choice"]]
+    if inputs["adapter_targets"] == "Own choice":
+        on = [slot for slot in SLOTS if inputs[f"target_{slot}"] == "On"]
+    else:
+        on = list(NAMED[inputs["adapter_targets"]])
+    width_in = {"query": d, "key": d, "value": d, "output": q, "gate": d, "up": d, "down": ff}
+    width_out = {"query": q, "key": kv, "value": kv, "output": d, "gate": ff, "up": ff, "down": d}
+    inner = sum(width_in[slot] for slot in on)
+    n_adapter = reached * sum(rank * (width_in[slot] + width_out[slot]) for slot in on)
+    linear = 2 * d * q + 2 * d * kv + 3 * d * ff
+
+    # section 2: published
+    layer = 6 * t * d * b + 2 * t * kv * b + 2 * t * d * b + 4 * t * ff * b
+    segment = 4 * t * ff * b + 6 * t * d * b + 2 * t * kv * b
+    if dropout:
+        layer += 2 * t * d + t * ff
+    if scores:
+        layer += batch * nh * s * s * b
+        segment += batch * nh * s * s * b
+    plain = reached * layer + t * d * b + t * v * b + (4 * t * v + 8 * t * v if autocast else 0)
+    again = (reached + 3) * 4 * t * d + segment + t * v * b
+    again += (8 * t * v if autocast else 0) + (t * d if dropout else 0)
+    workspace = (4.316 + 1.871 * reached) * 4 * t * d
+    cache = 2 * (n_adapter + (n_base if fp32_base else 0)) if autocast else 0
+    static = n_base * published_bytes + 4 * n_adapter + published_state * n_adapter
+    if checkpointed:
+        backward = static + again
+        step = static + 4 * n_adapter + temporaries * 4 * n_adapter
+        forward = static + cache + 4 * reached * t * d + segment + t * v * b + (4 * t * v if autocast else 0)
+        published = max(backward, step, forward)
+    else:
+        published = static + 4 * n_adapter + cache + plain + workspace
+    allowance = published_allowance(inputs, checkpointed)
+
+    # section 3: traced
+    gpus = LORA.tables["gpus"]
+    card = gpus.row_of(inputs["gpu_choice"]) - 1
+    w = inputs["matrix_workspace_bytes_override"]
+    w = gpus.columns["matmul_workspace_bytes"][card] if w is None else w
+    if converted == rest:
+        base = n_base * converted
+    else:
+        rows = q + kv + kv + d + ff + ff + d
+        base = layers * (linear * converted + rows * per_row) + (n_base - layers * linear) * rest
+    resident = base + 4 * n_adapter + state * n_adapter + 2 * w + 16 * t
+    if inputs["gradient_accumulation"] > 1:
+        accumulated = 4 * n_adapter
+    else:
+        accumulated = 0
+    one = 2 * (4 * t * d + 4 * t) + 2 * t * inner + 2 * t * rank * len(on) + 4 * t * q + 4 * t * kv + 4 * t * nh + 6 * t * ff
+    if dropout:
+        one += t * inner
+    boundary = (4 if fp32_base else 2) * t * d
+    saved = reached * (boundary if checkpointed else one)
+    kv_of_layer = (8 if fp32_base else 4) * t * kv  # keys and values: in fp32 when the base is
+    once = 4 * s * hd
+    frozen_cache = 0.0
+    if checkpointed:
+        once += 4 * t * d + 4 * t
+    else:
+        once += 2 * n_adapter
+        frozen_cache = (layers - reached) * kv_of_layer
+        if fp32_base:
+            once += 2 * reached * linear + reached * kv_of_layer
+    if fp32_base:
+        once += 2 * v * d
+    if kept:
+        previous = 2 * t * v + (4 * t * d if checkpointed else layers * kv_of_layer)
+        once += frozen_cache
+    else:
+        previous = 0
+    working = 10 * t * d + 6 * t * ff
+    matrix = 2 * d * ff if converted != rest else 0
+    held = resident + accumulated + saved + once
+    moment1 = held + (14 if kept else 12) * t * v
+    moment2 = held + 10 * t * v + 2 * t * d + previous
+    moment2 += 2 * n_adapter if checkpointed else (0 if kept else frozen_cache)
+    if checkpointed:
+        moment3 = held - 4 * t * d + one + working + (2 * t * v if kept else 0) + 2 * n_adapter / reached
+    else:
+        moment3 = held + working + previous
+    moment3 += matrix
+    moment4 = resident + 4 * n_adapter + temporaries * 4 * n_adapter + previous
+    traced = max(moment1, moment2, moment3, moment4)
+
+    # section 6: reserved
+    per_score, mib = entered(inputs, "reserve_logit_bytes", 4), entered(inputs, "reserve_layer_mib", 14)
+    reserve = per_score * t * v + mib * layers * 2**20
+    if checkpointed:
+        reserve += min(one + working, entered(inputs, "reserve_recomputed_bytes", 14) * t * v)
+        reserve += (4 if inputs["optimizer_choice"] == "8-bit Adam" else 8) * n_adapter
+    else:
+        reserve += saved / entered(inputs, "reserve_activation_divisor", 6)
+    return {
+        "base_parameter_count": n_base,
+        "adapter_parameters": n_adapter,
+        "published_activations": again if checkpointed else plain,
+        "published_workspace": 0 if checkpointed else workspace,
+        "published_cache": cache,
+        "published_allocated": published,
+        "published_reserved": published + allowance * 1e9,
+        "frozen_base_weights": base,
+        "resident_memory": resident,
+        "layer_activations": one,
+        "loss_backward_moment": moment1,
+        "loss_forward_moment": moment2,
+        "last_layer_moment": moment3,
+        "optimizer_moment": moment4,
+        "traced_allocated": traced,
+        "traced_reserved": traced + reserve,
+        "traced_available": 1 if autocast and not scores and inputs["optimizer_choice"] in ("Adam", "8-bit Adam") else 0,
+    }  # fmt: skip
+
+
+def entered(inputs: dict[str, Any], name: str, otherwise: float) -> float:
+    value = inputs[name + "_override"]
+    return otherwise if value is None else value
+
+
+def published_allowance(inputs: dict[str, Any], checkpointed: bool) -> float:
+    """Context and reserve of the published list, in GB."""
+    reserve = ("published_checkpointed_reserve_gb", 5.2) if checkpointed else ("published_reserve_gb", 1.2)
+    return entered(inputs, "published_context_gb", 0.6) + entered(inputs, *reserve)
+
+
+def verdict_by_hand(values: dict[str, float], inputs: dict[str, Any], usable_bytes: float) -> str:
+    """Section 6: the three states, by the family that the verdict rests on."""
+    usable = inputs["gpu_capacity_override_gb"]
+    usable = usable_bytes / 1e9 if usable is None else usable
+    others = inputs["other_tenants_gb"]
+    if inputs["verdict_basis"] == "Published" or not values["traced_available"]:
+        return "fits" if values["published_reserved"] <= (usable - others) * 1e9 else "does not fit"
+    room = (usable - entered(inputs, "outside_pytorch_gb", 0.8) - others) * 1e9
+    if values["traced_reserved"] <= room:
+        return "fits"
+    return "tight" if values["traced_allocated"] <= room else "does not fit"
+
+
+def close(a: float, b: float) -> bool:
+    return abs(a - b) <= 1e-12 * max(abs(a), abs(b))
+
+
+def test_arithmetic_by_hand_agrees_on_random_jobs() -> None:
+    rng = random.Random(20_260_817)
+    gpus = LORA.tables["gpus"]
+    verdicts = set()
+    for _ in range(400):
+        inputs = random_inputs(LORA, rng)
+        result = LORA.size(**inputs)
+        hand = by_hand(inputs)
+        for term, value in hand.items():
+            assert close(result[term], value), (term, result[term], value, inputs)
+        usable = gpus.columns["usable_bytes"][gpus.row_of(inputs["gpu_choice"]) - 1]
+        verdict = verdict_by_hand(hand, inputs, usable)
+        assert result["fit_verdict"] == verdict, inputs
+        verdicts.add(verdict)
+    assert verdicts == {"fits", "tight", "does not fit"}
+
+
+def test_arithmetic_by_hand_gives_the_figures_of_the_article() -> None:
+    for changes, allocated, reserved, traced, _ in TABLE:
+        hand = by_hand(LORA.defaults() | changes)
+        assert round(hand["published_allocated"] / 1e9, 4) == allocated
+        assert round(hand["published_reserved"] / 1e9, 4) == reserved
+        assert not traced or round(hand["traced_allocated"] / 1e9, 4) == traced
+
+
+def test_items_of_each_family_add_up_to_its_peak() -> None:
+    rng = random.Random(3)
+    for _ in range(200):
+        result = LORA.size(**random_inputs(LORA, rng))
+        assert close(result["traced_items"], result["traced_allocated"])
+        assert close(result["published_items"], result["published_allocated"])
