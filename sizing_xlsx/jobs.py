@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from types import ModuleType
+from typing import Any
 
 from .formula.job import Job
 from .presets.catalogue import Presets, load_presets
 
 
-def lora_job(presets: Presets, extra: tuple[ModuleType, ...] = ()) -> Job:
+def lora_job(
+    presets: Presets, extra: tuple[ModuleType, ...] = (), worked: Mapping[str, Any] | None = None
+) -> Job:
     """LoRA and QLoRA-style fine-tuning of a decoder on one GPU."""
     from .memory.lora import adapters, items, model, published, traced
     from .memory.shared import allocator, card, limits, run, units, verdict
 
     modules = (units, limits, run, card, model, adapters, published, traced, items, allocator, verdict, *extra)
-    return _with_boundaries(Job("lora", modules, presets.tables))
+    return _with_boundaries(Job("lora", modules, presets.tables, worked))
 
 
-def training_job(presets: Presets, extra: tuple[ModuleType, ...] = ()) -> Job:
+def training_job(
+    presets: Presets, extra: tuple[ModuleType, ...] = (), worked: Mapping[str, Any] | None = None
+) -> Job:
     """Training an encoder from scratch on one GPU."""
     from .memory.shared import allocator, card, limits, run, units, verdict
     from .memory.training import items, model, published, traced
 
     modules = (units, limits, run, card, model, published, traced, items, allocator, verdict, *extra)
-    return _with_boundaries(Job("training", modules, presets.tables, {"batch_size": 256, "sequence_length": 100}))
+    article = {"batch_size": 256, "sequence_length": 100}
+    return _with_boundaries(Job("training", modules, presets.tables, {**article, **(worked or {})}))
 
 
 def _with_boundaries(job: Job) -> Job:

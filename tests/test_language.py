@@ -331,6 +331,23 @@ def test_look_ups_disregard_case_on_every_surface(engine: type[Engine], tmp_path
         sizes.row_of("Medium")
 
 
+def test_equal_texts_on_every_surface(tmp_path: Path) -> None:
+    sizes, key = TABLES["sizes"], Expr("name", ("kind",), "text")
+    tree = p.when(p.equal(sizes.word[sizes.row_of(key)], "wide"), 1, 0)
+    for text, wanted in (("Small", 0), ("Large", 1)):
+        assert p.when(p.equal(sizes.word[sizes.row_of(text)], "wide"), 1, 0) == wanted
+        assert value_of(tree, {"kind": text}, TABLES) == wanted
+        write_formulas(tmp_path / "equal.xlsx", [sheet_formula(tree)], {"kind": text})
+        for engine in ENGINES:
+            assert engine(tmp_path / "equal.xlsx").get(("Calc", 1, 1)) == wanted
+    module = ModuleType("example")
+    module.kind = Input("text", Choice("sizes"), "Small", "", "")  # type: ignore[attr-defined]
+    job = Job("example", (module,), TABLES)
+    job.trees["wanted"], job.order = tree, ["wanted"]
+    job.terms["wanted"] = _as("wanted", lambda: 0).term
+    assert job.size_many({"kind": ["Small", "Large", "small"]}, ("wanted",))["wanted"].tolist() == [0, 1, 0]
+
+
 def test_words_in_place_of_a_number() -> None:
     tree = p.either(A > 0, A * 2, "none")
     assert (p.either(True, 4, "none"), p.either(False, 4, "none")) == (4, "none")

@@ -38,7 +38,7 @@ Domain = Whole | Number | Choice
 
 
 class Input(NamedTuple):
-    """Something a user enters. default None: optional, it may stay empty.
+    """Something a user enters. optional: it may stay empty; its default is then None.
 
     follows_job False: an allowance of the installation, the same for every row of a job table.
     """
@@ -49,6 +49,7 @@ class Input(NamedTuple):
     label: str
     help: str
     follows_job: bool = True
+    optional: bool = False
 
 
 class Constant(NamedTuple):

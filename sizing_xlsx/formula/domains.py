@@ -35,7 +35,7 @@ def accept(job: Job, key: str, value: Any) -> Any:
     if key not in job.inputs:
         raise TypeError(f"{key} is no input of {job.name}{nearest(key, tuple(job.inputs))}")
     declared = job.inputs[key]
-    if value is None and declared.default is None:
+    if value is None and declared.optional:
         return None
     domain = declared.domain
     if isinstance(domain, Choice):

@@ -97,7 +97,9 @@ class Job:
     def _replaceable(self, facts: Term, override: Override) -> None:
         """The term as "what was entered, else the preset", and the input that takes what is entered."""
         entered = override.input_name
-        self.inputs[entered] = Input(facts.unit, override.domain, None, facts.label, facts.help, override.follows_job)
+        self.inputs[entered] = Input(
+            facts.unit, override.domain, None, facts.label, facts.help, override.follows_job, optional=True
+        )
         self.overrides[facts.name] = override
         self.terms[facts.name] = facts._replace(
             function=given, needs=(entered, "preset_" + facts.name), source="the value entered, else the preset"

@@ -217,7 +217,7 @@ def _number_column(job: Job, key: str, value: Any) -> np.ndarray[Any, Any]:
                     raise ValueError(f"row {row}: {error}") from None
         raise ValueError(f"{key} has values of several kinds; each must be {domains.allowed(job, key)}") from None
     empty = np.isnan(column)
-    may_be_empty = declared.default is None or bool(word)
+    may_be_empty = declared.optional or bool(word)
     low, high = domain.low, domain.high  # type: ignore[union-attr]
     good = (column >= low) & (column <= (high if not isinstance(high, str) else np.inf))
     if isinstance(domain, Whole):

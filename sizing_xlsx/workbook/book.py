@@ -74,7 +74,7 @@ class Book:
         if symbol in self.aliases:
             return self.aliases[symbol]
         declared = self.job.inputs.get(symbol)
-        if declared is not None and declared.default is not None:
+        if declared is not None and not declared.optional:
             return public_name(symbol) + "_In_Force"
         return public_name(symbol)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ from .words import sentence
 
 TEMPLATES = ("lora", "training")
 SHEETS = (
-    "Start", "Sizing", "Overrides", "Validation", "Presets", "GPUs", "Workings", "Checks", "Chart data", "What-if",
-    "Validation workings", "Notes",
+    "Start", "Sizing", "Overrides", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
+    "Chart data", "What-if", "Validation workings", "Notes",
 )  # fmt: skip
 
 
@@ -34,9 +35,9 @@ def load_template(name: str) -> dict[str, Any]:
         return tomllib.load(file)
 
 
-def workbook_job(name: str, presets: Presets) -> Job:
-    """The job with the figures that only a workbook shows."""
-    return JOBS[name](presets, extra=(figures,))
+def workbook_job(name: str, presets: Presets, worked: Mapping[str, Any] | None = None) -> Job:
+    """The job with the figures that only a workbook shows. worked: inputs it opens on, where not the article's."""
+    return JOBS[name](presets, extra=(figures,), worked=worked)
 
 
 def build(output: Path, presets: Presets | None = None, folder: Path | None = None) -> list[Path]:
@@ -64,11 +65,18 @@ def build(output: Path, presets: Presets | None = None, folder: Path | None = No
     return [final for _, final in finished]
 
 
-def write_book(path: Path, name: str, template: dict[str, Any], presets: Presets, folder: Path | None = None) -> None:
-    """Write one workbook."""
+def write_book(
+    path: Path,
+    name: str,
+    template: dict[str, Any],
+    presets: Presets,
+    folder: Path | None = None,
+    worked: Mapping[str, Any] | None = None,
+) -> None:
+    """Write one workbook; worked: the inputs it opens on, where they are not the article's."""
     import tomllib
 
-    job = workbook_job(name, presets)
+    job = workbook_job(name, presets, worked)
     with ((folder or presets_folder()) / "release.toml").open("rb") as file:
         date = tomllib.load(file)["data_date"]
     spoken = f"{date.day} {date:%B} {date.year}"

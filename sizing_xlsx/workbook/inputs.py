@@ -42,7 +42,7 @@ def validation(book: Book, key: str) -> dict[str, Any]:
     domain = declared.domain
     words = allowed(book.job, key)
     rule: dict[str, Any] = {
-        "ignore_blank": declared.default is None,
+        "ignore_blank": declared.optional,
         "input_title": declared.label[:32],
         "input_message": _cut(f"{declared.help} Enter {words}."),
         "error_title": declared.label[:32],
@@ -63,21 +63,22 @@ def validation(book: Book, key: str) -> dict[str, Any]:
 def fault_formulas(book: Book, key: str, row: int) -> CheckedInput:
     """How the Checks sheet finds fault with an input: 1 when it is not what it must be, else 0.
 
-    The row holds the lowest and highest value in columns E and F, and a choice's row in column G.
+    The row holds the value as entered in column C, the lowest and highest in E and F, and a choice's row in G.
     """
     declared = book.job.inputs[key]
-    domain, name = declared.domain, public_name(key)
+    domain, typed = declared.domain, f"$C{row}"
     if isinstance(domain, Choice):
         names = column_name(domain.table, None)
-        found = f"=IF(ISNUMBER(MATCH({name},{names},0)),MATCH({name},{names},0),0)"
-        return CheckedInput(found, f"=IF($G{row}>0,1-(INDEX({names},$G{row})={name}),1)")
-    whole = f"*({name}=INT({name}))" if isinstance(domain, Whole) else ""
-    in_range = f"1-({name}>=$E{row})*({name}<=$F{row}){whole}"
+        found = f"=IF(ISNUMBER(MATCH({typed},{names},0)),MATCH({typed},{names},0),0)"
+        return CheckedInput(found, f"=IF($G{row}>0,1-(INDEX({names},$G{row})={typed}),1)")
+    whole = f"*({typed}=INT({typed}))" if isinstance(domain, Whole) else ""
+    in_range = f"1-({typed}>=$E{row})*({typed}<=$F{row}){whole}"
     if isinstance(domain, Whole) and domain.word:
-        return CheckedInput(None, f'=IF(ISNUMBER({name}),{in_range},IF(ISTEXT({name}),1-({name}="{domain.word}"),1))')
-    if declared.default is None:
-        return CheckedInput(None, f"=IF(ISBLANK({name}),0,IF(ISNUMBER({name}),{in_range},1))")
-    return CheckedInput(None, f"=IF(ISNUMBER({name}),{in_range},1)")
+        word = f'IF(ISTEXT({typed}),1-({typed}="{domain.word}"),1)'
+        return CheckedInput(None, f"=IF(ISNUMBER({typed}),{in_range},{word})")
+    if declared.optional:
+        return CheckedInput(None, f"=IF(ISBLANK({public_name(key)}),0,IF(ISNUMBER({typed}),{in_range},1))")
+    return CheckedInput(None, f"=IF(ISNUMBER({typed}),{in_range},1)")
 
 
 def _cut(text: str, length: int = 255) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..formula.expression import Expr, names_in, replace
 from ..formula.job import Job
 from ..formula.render import column_name, public_name, sheet_formula
+from . import page
 
 if TYPE_CHECKING:
     from .book import Book
@@ -35,28 +36,29 @@ class JobTable:
         used = {symbol for key in order for symbol in names_in(job.trees[key])}
         self.inputs = [key for key in self.inputs if key in used]
         moving = job.depends_on(self.inputs)
+        self.local = moving
         self.trees = compact({key: job.trees[key] for key in order if key in moving}, self.results, self._text)
-        self.columns = [*self.inputs, *self.trees]
+        self.terms = [*self.results, *(key for key in self.trees if key not in self.results)]
+        self.columns = [*self.results, *self.inputs, *self.terms[len(self.results) :]]
 
     def _text(self, tree: Expr) -> str:
-        local = set(self.job.trees) | set(self.inputs)
-        return sheet_formula(tree, lambda symbol: "$AB123" if symbol in local else public_name(symbol))
+        return sheet_formula(tree, lambda symbol: "$AB123" if symbol in self.local else public_name(symbol))
 
     def column(self, symbol: str) -> int:
         """The position of an input or result among the table's columns, from 0."""
         return self.columns.index(symbol)
 
-    def formulas(self, row: int, first_column: int) -> list[str]:
-        """The formulas of one row of the sheet (row from 0), in the order of the term columns."""
+    def formulas(self, row: int, first_column: int) -> dict[str, str]:
+        """The formulas of one row of the sheet (row from 0), by term."""
         from xlsxwriter.utility import xl_col_to_name
 
         address = {
             symbol: f"${xl_col_to_name(first_column + at)}{row + 1}" for at, symbol in enumerate(self.columns)
         }
-        return [
-            sheet_formula(tree, lambda symbol: address.get(symbol) or public_name(symbol), column_name)
-            for tree in self.trees.values()
-        ]
+        return {
+            key: sheet_formula(tree, lambda symbol: address.get(symbol) or public_name(symbol), column_name)
+            for key, tree in self.trees.items()
+        }
 
     def values(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """What the columns of a row hold, for the inputs of its job (defaults for those left out)."""
@@ -104,7 +106,7 @@ def write_job_table(
     """Write the rows of a job table on a sheet of its own, from `first_row` (0-based) and column B on.
 
     rows: label, the job's inputs as values, and what their cells hold where that is not the value itself (a
-    formula). An optional input that is not given says "none".
+    formula). An optional input that is not given says "none". The results come first, and only they are printed.
     """
     ws, styles = book.sheet(title), book.styles
     header, unit = styles["th_r"], styles["th_u"]
@@ -116,19 +118,16 @@ def write_job_table(
         facts = job.inputs.get(symbol) or job.terms[symbol]
         book.put(ws, first_row - 2, 2 + at, facts.label, header)
         book.put(ws, first_row - 1, 2 + at, facts.unit, unit)
-    formulas = [table.formulas(first_row + at, 2) for at in range(len(rows))]
-    names = list(table.trees)
     for at, (label, inputs, cells) in enumerate(rows):
         row = first_row + at
-        values = table.values(inputs)
+        values, formulas = table.values(inputs), table.formulas(row, 2)
         ws.write_string(row, 1, label, styles["r_label"])
-        for position, key in enumerate(table.inputs):
-            content = cells.get(key, values[key])
-            content = "none" if content is None else content
-            style = text_style if isinstance(values[key], (str, type(None))) else number_style
-            book.put(ws, row, 2 + position, content, style)
-        offset = 2 + len(table.inputs)
-        for position, (key, formula) in enumerate(zip(names, formulas[at], strict=True)):
+        for column, key in enumerate(table.columns, 2):
             value = values[key]
-            style = text_style if isinstance(value, str) else number_style
-            ws.write_formula(row, offset + position, formula, style, value)
+            style = text_style if isinstance(value, (str, type(None))) else number_style
+            if key in formulas:
+                ws.write_formula(row, column, formulas[key], style, value)
+            else:
+                content = cells.get(key, value)
+                book.put(ws, row, column, "none" if content is None else content, style)
+    page.print_area(ws, first_row + len(rows) - 1, 1 + len(table.results))

@@ -38,11 +38,17 @@ def saved_tensors(saved_activations: Any, saved_casts: Any, token_buffers: Any) 
 
 
 @term("bytes")
+def loss_forward_tensors(loss_forward_extra: Any, previous_output: Any) -> Any:
+    """What the loss's forward adds to what is saved: scores, and the output of the step before."""
+    return loss_forward_extra + previous_output
+
+
+@term("bytes")
 def traced_activations(
     traced_moment: Any,
     saved_tensors: Any,
     loss_backward_logits: Any,
-    loss_forward_extra: Any,
+    loss_forward_tensors: Any,
     previous_output: Any,
     last_layer_extra: Any,
     token_buffers: Any,
@@ -51,7 +57,7 @@ def traced_activations(
     return choose(
         traced_moment,
         saved_tensors + loss_backward_logits,
-        saved_tensors + loss_forward_extra + previous_output,
+        saved_tensors + loss_forward_tensors,
         saved_tensors + last_layer_extra,
         token_buffers + previous_output,
     )

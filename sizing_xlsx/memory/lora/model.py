@@ -112,13 +112,20 @@ def layer_output_rows(hidden_size: Any, query_width: Any, kv_width: Any, mlp_wid
 
 
 @term("parameters")
+def attention_bias_parameters(
+    models: Any, model_row: Any, query_width: Any, kv_width: Any, hidden_size: Any
+) -> Any:
+    """Biases of one layer's attention, where the family has them."""
+    qkv = models.qkv_bias[model_row] * (query_width + 2 * kv_width)
+    return qkv + models.output_bias[model_row] * hidden_size
+
+
+@term("parameters")
 def layer_bias_parameters(
-    models: Any, model_row: Any, query_width: Any, kv_width: Any, hidden_size: Any, mlp_width: Any
+    attention_bias_parameters: Any, models: Any, model_row: Any, hidden_size: Any, mlp_width: Any
 ) -> Any:
     """Biases of one layer, where the family has them."""
-    qkv = models.qkv_bias[model_row] * (query_width + 2 * kv_width)
-    output = models.output_bias[model_row] * hidden_size
-    return qkv + output + models.mlp_bias[model_row] * (hidden_size + 2 * mlp_width)
+    return attention_bias_parameters + models.mlp_bias[model_row] * (hidden_size + 2 * mlp_width)
 
 
 @term("parameters")

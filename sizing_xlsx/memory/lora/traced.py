@@ -47,12 +47,17 @@ def quantised_parameters(
 
 
 @term("bytes", source=_TRACE)
+def row_scales(storage_formats: Any, storage_row: Any, layer_count: Any, layer_output_rows: Any) -> Any:
+    """Scales that a format keeps per output row of each converted matrix (LLM.int8)."""
+    return storage_formats.bytes_per_output_row[storage_row] * layer_count * layer_output_rows
+
+
+@term("bytes", source=_TRACE)
 def quantised_weights(
-    quantised_parameters: Any, storage_formats: Any, storage_row: Any, layer_count: Any, layer_output_rows: Any
+    quantised_parameters: Any, storage_formats: Any, storage_row: Any, row_scales: Any
 ) -> Any:
     """The converted parameters with their scales."""
-    scales = storage_formats.bytes_per_output_row[storage_row] * layer_count * layer_output_rows
-    return quantised_parameters * storage_formats.bytes_per_parameter[storage_row] + scales
+    return quantised_parameters * storage_formats.bytes_per_parameter[storage_row] + row_scales
 
 
 @term("bytes", source=_TRACE)
@@ -138,12 +143,16 @@ def adapter_inner_bytes(bf16_bytes: Any, lora_rank: Any, adapters_per_layer: Any
 
 
 @term("bytes per token", source=_TRACE)
-def attention_bytes(
-    layer_forms: Any, form_row: Any, query_width: Any, kv_width: Any, attention_heads: Any
-) -> Any:
-    """Queries and attention output, keys and values, and the logsumexp of each head."""
-    queries = layer_forms.query_bytes[form_row] * query_width
-    return queries + layer_forms.kv_bytes[form_row] * kv_width + layer_forms.head_bytes[form_row] * attention_heads
+def query_bytes(layer_forms: Any, form_row: Any, query_width: Any, attention_heads: Any) -> Any:
+    """Queries and attention output, and the logsumexp of each head."""
+    heads = layer_forms.head_bytes[form_row] * attention_heads
+    return layer_forms.query_bytes[form_row] * query_width + heads
+
+
+@term("bytes per token", source=_TRACE)
+def attention_bytes(query_bytes: Any, layer_forms: Any, form_row: Any, kv_width: Any) -> Any:
+    """Queries, attention output and logsumexp; keys and values."""
+    return query_bytes + layer_forms.kv_bytes[form_row] * kv_width
 
 
 @term("bytes per token", source=_TRACE, label="MLP bytes")

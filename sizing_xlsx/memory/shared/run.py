@@ -12,7 +12,7 @@ sequence_length = Input(
     "tokens", Whole(1, 1_048_576), 512, "Sequence length", "The longest sequence after truncation: it sets the peak, not the average."
 )
 average_sequence_length = Input(
-    "tokens", Whole(1, 1_048_576), None, "Average sequence", "Optional: shows what the average would have said; the verdict does not use it."
+    "tokens", Whole(1, 1_048_576), None, "Average sequence", "Optional: shows what the average would have said; the verdict does not use it.", optional=True
 )
 gradient_accumulation = Input(
     "steps", Whole(1, 65_536), 1, "Gradient accumulation", "Micro-batches per update; memory follows the micro-batch, gradients stay from the second on."

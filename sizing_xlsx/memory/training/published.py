@@ -121,22 +121,26 @@ def published_segment_bytes(
     return compute_bytes * tensors + mask_bytes * hidden_size
 
 
+@term("bytes per token", source=_ARTICLE)
+def published_boundary_bytes(
+    layer_count: Any, published_extra_boundaries: Any, fp32_bytes: Any, hidden_size: Any
+) -> Any:
+    """Checkpointed: one fp32 boundary per layer and three more, per token."""
+    return (layer_count + published_extra_boundaries) * fp32_bytes * hidden_size
+
+
 @term("bytes", source=_ARTICLE)
 def published_checkpointed_activations(
-    layer_count: Any,
-    published_extra_boundaries: Any,
-    fp32_bytes: Any,
+    published_boundary_bytes: Any,
     tokens_per_micro_batch: Any,
-    hidden_size: Any,
     published_segment_bytes: Any,
     published_score_bytes: Any,
     compute_bytes: Any,
     logit_values: Any,
 ) -> Any:
     """Checkpointed: fp32 boundaries, one recomputed layer, and the output scores."""
-    boundaries = (layer_count + published_extra_boundaries) * fp32_bytes * hidden_size
     segment = published_segment_bytes + published_score_bytes
-    return tokens_per_micro_batch * (boundaries + segment) + compute_bytes * logit_values
+    return tokens_per_micro_batch * (published_boundary_bytes + segment) + compute_bytes * logit_values
 
 
 @term("bytes", source=_ARTICLE)

@@ -66,14 +66,24 @@ def tensor_row(encoder_tensors: Any, compute_precision: Any) -> Any:
     return encoder_tensors.row_of(compute_precision)
 
 
+@term("bytes per token", source=_TRACE, label="MLP bytes")
+def mlp_bytes(encoder_tensors: Any, tensor_row: Any, mlp_width: Any) -> Any:
+    """MLP-wide tensors that one layer keeps."""
+    return encoder_tensors.mlp_bytes[tensor_row] * mlp_width
+
+
+@term("bytes per token", source=_TRACE)
+def small_bytes(encoder_tensors: Any, tensor_row: Any, attention_heads: Any) -> Any:
+    """Logsumexp of each head and statistics of the norms."""
+    return encoder_tensors.head_bytes[tensor_row] * attention_heads + encoder_tensors.token_bytes[tensor_row]
+
+
 @term("bytes per token", source=_TRACE)
 def layer_bytes(
-    encoder_tensors: Any, tensor_row: Any, hidden_size: Any, mlp_width: Any, attention_heads: Any
+    encoder_tensors: Any, tensor_row: Any, hidden_size: Any, mlp_bytes: Any, small_bytes: Any
 ) -> Any:
     """Everything one layer keeps for backward, per token."""
-    wide = encoder_tensors.hidden_bytes[tensor_row] * hidden_size + encoder_tensors.mlp_bytes[tensor_row] * mlp_width
-    heads = encoder_tensors.head_bytes[tensor_row] * attention_heads
-    return wide + heads + encoder_tensors.token_bytes[tensor_row]
+    return encoder_tensors.hidden_bytes[tensor_row] * hidden_size + mlp_bytes + small_bytes
 
 
 @term("bytes", source=_TRACE)
@@ -118,13 +128,17 @@ def logit_copy(encoder_tensors: Any, tensor_row: Any, logit_values: Any) -> Any:
     return encoder_tensors.backward_logit_bytes[tensor_row] * logit_values
 
 
-@term("bytes", source=_TRACE)
-def backward_tensors(
-    tokens_per_micro_batch: Any, encoder_tensors: Any, tensor_row: Any, hidden_size: Any, mlp_width: Any
-) -> Any:
-    """What the last MLP's backward works on."""
+@term("bytes per token", source=_TRACE)
+def backward_bytes(encoder_tensors: Any, tensor_row: Any, hidden_size: Any, mlp_width: Any) -> Any:
+    """What the last MLP's backward works on, per token."""
     wide = encoder_tensors.backward_hidden_bytes[tensor_row] * hidden_size
-    return tokens_per_micro_batch * (wide + encoder_tensors.backward_mlp_bytes[tensor_row] * mlp_width)
+    return wide + encoder_tensors.backward_mlp_bytes[tensor_row] * mlp_width
+
+
+@term("bytes", source=_TRACE)
+def backward_tensors(tokens_per_micro_batch: Any, backward_bytes: Any) -> Any:
+    """What the last MLP's backward works on."""
+    return tokens_per_micro_batch * backward_bytes
 
 
 @term("bytes", source=_TRACE)
@@ -188,17 +202,10 @@ def loss_backward_logits(loss_score_bytes: Any, logit_values: Any) -> Any:
 
 @term("bytes", source=_TRACE)
 def forward_tensors(
-    tokens_per_micro_batch: Any,
-    forward_hidden_bytes: Any,
-    hidden_size: Any,
-    encoder_tensors: Any,
-    tensor_row: Any,
-    mlp_width: Any,
-    logit_copy: Any,
+    tokens_per_micro_batch: Any, forward_hidden_bytes: Any, hidden_size: Any, mlp_bytes: Any, logit_copy: Any
 ) -> Any:
     """Checkpointed: what the last MLP's forward works on, and the scores of the step before."""
-    wide = forward_hidden_bytes * hidden_size + encoder_tensors.mlp_bytes[tensor_row] * mlp_width
-    return tokens_per_micro_batch * wide + logit_copy
+    return tokens_per_micro_batch * (forward_hidden_bytes * hidden_size + mlp_bytes) + logit_copy
 
 
 @term("bytes", source=_TRACE)

@@ -77,8 +77,9 @@ class WhatIf:
                 cells[key] = changed[key]
                 continue
             name = self.book.cell_name(key)
-            if self.book.job.inputs[key].default is None:
-                cells[key] = Raw(f'=IF(ISNUMBER({name}),{name},"none")', "none")
+            if self.book.job.inputs[key].optional:
+                entered = inputs[key]
+                cells[key] = Raw(f'=IF(ISNUMBER({name}),{name},"none")', "none" if entered is None else entered)
             else:
                 cells[key] = Raw(f"={name}", inputs[key])
         self.rows.append((label, inputs, cells))
@@ -121,7 +122,6 @@ def write(book: Book) -> None:
     put(0, 1, "What-if jobs", styles["title"])
     put(1, 1, "The job of Sizing with one input changed; the charts and several sentences come from these rows.", styles["sentence"])
     write_job_table(book, WHAT_IF, what_if.table, what_if.rows, heading="Job", first_row=_FIRST_WHAT_IF)
-    page.print_area(ws, _FIRST_WHAT_IF + len(what_if.rows), last)
     _write_chart_data(book)
 
 

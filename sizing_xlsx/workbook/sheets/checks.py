@@ -103,8 +103,8 @@ def _input_row(book: Book, row: int, key: str, declared: Any) -> None:
     number, name, domain = row + 1, public_name(key), declared.domain
     plain = styles.variant("r_calc0", format="general")
     found = fault_formulas(book, key, number)
-    empty = declared.default is None
-    shown = "empty" if empty else declared.default
+    empty = declared.optional
+    shown = "empty" if declared.default is None else declared.default
     put(row, 1, declared.label, styles["r_label"])
     put(row, 2, Raw(f'=IF(ISBLANK({name}),"empty",{name})', shown), styles["r_text_r"] if isinstance(shown, str) else plain)
     put(row, 3, allowed(job, key) + (", or empty" if empty else ""), styles["r_help"])

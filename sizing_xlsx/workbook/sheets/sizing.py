@@ -27,14 +27,17 @@ def write(book: Book) -> None:
     last = page.set_page(ws, book.look, kind="Sizing", file_and_version=book.footer, freeze=(7, 0))
     _strip(book, last)
     row = 7
+    breaks = []
     for number, step in enumerate(book.template["steps"], 1):
+        if step.get("new_page"):
+            breaks.append(row)
         row = page.section(
             ws, styles, row, last_column=last, name=step["name"], put=put, number=number, note=_live(book, step["note"])
         )
         for entry in step["rows"]:
             _entry(book, row, entry)
             row += 1
-    breaks = [row]
+    breaks.append(row)
     row = _items(book, row, last)
     row = _moments(book, row, last)
     row = _boundary(book, row, last)
@@ -97,7 +100,7 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
         facts = job.terms[key]
         put(row, _VALUE, book.guarded(book.sym(key), "–"), styles["calc1" if facts.unit == "GB" else "calc0"])
     put(row, _LABEL, entry.get("label") or facts.label, styles["label"])
-    put(row, _UNIT, "" if facts.unit == "text" else facts.unit, styles["unit"])
+    put(row, _UNIT, {"text": "", "parameters": "count"}.get(facts.unit, facts.unit), styles["unit"])
     if "sentence" in entry:
         put(row, _HELP, book.guarded(book.sym(entry["sentence"]), "–"), styles["help"])
     elif entry.get("help"):
@@ -192,7 +195,8 @@ def _moments(book: Book, row: int, last: int) -> int:
         put(row, _PUBLISHED, book.guarded(when(traced_on, state, "not traced"), "–"), styles["r_text_i"])
         put(row, _DRIVES, moment["alive"], styles.variant("r_help", indent=2, wrap=False))
         put(row, _REDUCES, "", styles["r_help"])
-        page.formula_marks(ws, styles, (row, _LABEL, row, _PUBLISHED), f'=$F${row + 1}="Sets the peak"', "decides")
+        for column in (_LABEL, _VALUE, _PUBLISHED):  # not the bar: a mark would hide it in some programs
+            page.formula_marks(ws, styles, (row, column, row, column), f'=$F${row + 1}="Sets the peak"', "decides")
         row += 1
     grid = book.look["sheets"]["Sizing"]["widths"]
     page.data_bar(ws, styles, (first, _HELP, row - 1, _HELP), maximum=page.bar_maximum(1, 6.8, grid[_HELP]))

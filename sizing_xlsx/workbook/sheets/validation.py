@@ -152,10 +152,9 @@ def _run_row(book: Book, runs: Runs, at: int, run: dict[str, Any]) -> None:
     put(row, 15, "Out of memory" if failed else "Completed", styles["r_text_i"])
     shown = book.job.tables["verdicts"].columns["shown"][values["verdict_code"] - 1]
     put(row, 16, Raw(f"=INDEX(Verdicts_Shown_List,{_address(runs, at, 'verdict_code')})", shown), styles["r_text"])
+    agree = f'AND($P{number}="Completed",$Q{number}="Fits"),AND($P{number}="Out of memory",$Q{number}="Does not fit")'
     put(row, 17, Raw(
-        f'=IF($Q{number}="Tight","Undecided",IF(AND($P{number}="Completed",$Q{number}="Fits"),"Right",'
-        f'IF(OR($P{number}="Completed",$Q{number}="Fits"),"Wrong","Right")))',
-        _call(failed, shown),
+        f'=IF($Q{number}="Tight","Undecided",IF(OR({agree}),"Right","Wrong"))', _call(failed, shown)
     ), styles["r_help"])  # fmt: skip
 
 
@@ -274,7 +273,6 @@ def _workings(book: Book, runs: Runs) -> None:
                 result = "traced_allocated" if source == "J" else "published_allocated"
                 value = "none" if failed else abs(round(values[result] / gb / run["measured_peak_allocated_gb"] - 1, 4))
             put(_FIRST + at, extra + offset, Raw(formula, value), styles["r_none" if failed else "r_err"])
-    page.print_area(ws, _FIRST + len(rows), last)
 
 
 def _charts(book: Book, runs: Runs, row: int, end: int) -> None:

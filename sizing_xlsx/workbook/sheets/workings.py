@@ -10,12 +10,14 @@ from .. import page
 if TYPE_CHECKING:
     from ..book import Book
 
-TITLE = "Workings"
+TITLE, BOUNDARIES = "Workings", "Boundary workings"
 SUBJECTS = {
     "units": "Units", "run": "The run", "card": "The card", "model": "The model", "adapters": "Adapters",
     "published": "Published accounting", "traced": "Traced list", "items": "Line items", "allocator": "The allocator",
     "verdict": "The verdict", "figures": "Figures as they are shown",
 }  # fmt: skip
+WIDTHS = (3, 40, 22, 16, 44, 72, 64, 2)
+_NAME, _WORDS, _MEANING = 4, 5, 6
 
 
 def number_style(unit: str) -> str:
@@ -26,74 +28,103 @@ def number_style(unit: str) -> str:
 
 
 def write(book: Book) -> None:
-    """Constants, terms by subject in order of evaluation, derived terms, and sentences."""
-    ws, styles, job = book.sheet(TITLE), book.styles, book.job
-    put = book.putter(ws)
-    last = page.set_page(ws, book.look, kind="Workings", file_and_version=book.footer, rows_repeated=(0, 3), freeze=(4, 2))
-    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
-    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
-    put(0, 1, "Workings", styles["title"])
-    put(0, last - 1, book.stamp, styles["stamp"])
-    put(1, 1, "Every term between config.json and the verdict. Names are those that formulas use.", styles["sentence"])
-    ws.set_row(2, book.look["rows"]["space"])
-    ws.set_row(3, book.look["rows"]["header"])
-    for column, (text, style) in enumerate(
-        [("Term", "th"), ("Value", "th_r"), ("Unit", "th_i"), ("Name", "th"), ("Formula in words, meaning and source", "th")], 1
-    ):
-        put(3, column, text, styles[style])
-    row = 4
-    row = _section(book, row, last, "Constants", "Replaceable ones are on Overrides.")
+    """Workings: constants, terms by subject in order of evaluation, what-if figures, sentences; and boundaries."""
+    job = book.job
+    last = _head(book, TITLE, "Workings", "Every term between config.json and the verdict, with the name that formulas use.")
+    row = _section(book, TITLE, 4, last, "Constants", "Those that a user may replace are on Overrides.")
     for key, constant in job.constants.items():
-        words = f"{constant.source} ({constant.evidence})"
-        _write(book, row, key, constant.label, constant.value, constant.unit, words)
-        row += 1
-    for subject, keys in _by_subject(job).items():
-        row = _section(book, row, last, subject, None)
+        source = f"{constant.source} ({constant.evidence})"
+        row = _write(book, TITLE, row, key, constant.label, constant.value, constant.unit, "", source)
+    for subject, keys in _by_subject(book).items():
+        row = _section(book, TITLE, row, last, subject, None)
         for key in keys:
-            facts = job.terms[key]
-            meaning = f"{in_words(job.trees[key], book.label_of)}. {facts.help}"
-            source = f" Source: {facts.source}." if facts.source else ""
-            _write(book, row, key, facts.label, job.trees[key], facts.unit, meaning + source)
-            row += 1
-    row = _section(book, row, last, "What-if figures", "From the What-if sheet and from it.")
+            row = _term(book, TITLE, row, key)
+    row = _section(book, TITLE, row, last, "What-if figures", "From the What-if sheet.")
     for symbol, unit, tree in book.derived:
-        _write(book, row, symbol, symbol.replace("_", " ").capitalize(), tree, unit, "Derived from the What-if sheet.")
-        row += 1
-    row = _section(book, row, last, "Sentences", "Live text shown on the other sheets.")
+        words = in_words(tree, book.label_of)
+        row = _write(book, TITLE, row, symbol, symbol.replace("_", " ").capitalize(), tree, unit, words, "")
+    row = _section(book, TITLE, row, last, "Sentences", "Live text shown on the other sheets.")
     for key, tree in book.sentences.items():
-        _write(book, row, key, key.replace("_", " ").capitalize(), tree, "text", "Text of this workbook's template.")
-        row += 1
-    page.print_area(ws, row, last)
-
-
-def _by_subject(job: Any) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
+        row = _write(book, TITLE, row, key, key.replace("_", " ").capitalize(), tree, "text", "", "This workbook's template.")
+    page.print_area(book.sheet(TITLE), row, last)
+    last = _head(
+        book, BOUNDARIES, "Boundary workings",
+        "How the largest batch and the longest sequence are found: the peak is opened into its pieces, each solved alone.",
+    )  # fmt: skip
+    row = 4
     for key in job.order:
-        module = job.modules.get(key, "")
-        subject = SUBJECTS.get(module.rpartition(".")[2], "Inverse questions")
+        if key not in job.plain_terms:
+            row = _term(book, BOUNDARIES, row, key)
+    page.print_area(book.sheet(BOUNDARIES), row, last)
+
+
+def _by_subject(book: Book) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for key in book.job.plain_terms:
+        subject = SUBJECTS[book.job.modules[key].rpartition(".")[2]]
         groups.setdefault(subject, []).append(key)
     return groups
 
 
-def _section(book: Book, row: int, last: int, name: str, note: str | None) -> int:
-    ws = book.sheet(TITLE)
+def _head(book: Book, sheet: str, title: str, words: str) -> int:
+    ws, styles = book.sheet(sheet), book.styles
+    put = book.putter(ws)
+    last = page.set_page(
+        ws, book.look, kind="Workings", widths=WIDTHS, file_and_version=book.footer, rows_repeated=(0, 3), freeze=(4, 2)
+    )
+    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
+    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
+    put(0, 1, title, styles["title"])
+    put(0, last - 1, book.stamp, styles["stamp"])
+    put(1, 1, words, styles["sentence"])
+    ws.set_row(2, book.look["rows"]["space"])
+    ws.set_row(3, book.look["rows"]["header"])
+    columns = ("Term", "Value", "Unit", "Name", "Formula in words", "Meaning and source")
+    for column, text in enumerate(columns, 1):
+        put(3, column, text, styles["th_r" if text == "Value" else "th_i" if column > 2 else "th"])
+    return last
+
+
+def _section(book: Book, sheet: str, row: int, last: int, name: str, note: str | None) -> int:
+    ws = book.sheet(sheet)
     return page.section(
-        ws, book.styles, row, last_column=last, name=name, put=book.putter(ws), note=note, note_column=5, space_below=False
+        ws, book.styles, row, last_column=last, name=name, put=book.putter(ws), note=note, note_column=_WORDS, space_below=False
     )
 
 
-def _write(book: Book, row: int, key: str, label: str, content: Any, unit: str, words: str) -> None:
-    ws, styles = book.sheet(TITLE), book.styles
+def _term(book: Book, sheet: str, row: int, key: str) -> int:
+    facts, tree = book.job.terms[key], book.job.trees[key]
+    source = f" Source: {facts.source}." if facts.source else ""
+    return _write(
+        book, sheet, row, key, facts.label, tree, facts.unit, in_words(tree, book.label_of), facts.help + source
+    )
+
+
+def _write(
+    book: Book, sheet: str, row: int, key: str, label: str, content: Any, unit: str, words: str, meaning: str
+) -> int:
+    ws, styles = book.sheet(sheet), book.styles
     put = book.putter(ws)
     defined = book.cell_name(key)
-    put(row, 1, label, styles["r_label"])
     guard = book.guards.get(key)
     style = styles["r_text_r"] if unit == "text" else styles[number_style(unit)]
     if isinstance(content, float) and content != int(content):
         style = styles.variant("r_calc0", format="general")
+    if key in book.sentences:
+        style = styles.variant("r_text_r", shrink=True)
+    wrapped = styles.variant("r_help", indent=1)
+    put(row, 1, label, styles["r_label"])
     put(row, 2, guard(content) if guard else content, style)
     put(row, 3, unit, styles["r_unit"])
-    put(row, 4, defined, styles["r_help"])
-    put(row, 5, words, styles["r_help"])
-    book.define(defined, TITLE, row, 2)
+    put(row, _NAME, defined, wrapped)
+    put(row, _WORDS, words, wrapped)
+    put(row, _MEANING, meaning, wrapped)
+    lines = max(1, _lines(words, WIDTHS[_WORDS]), _lines(meaning, WIDTHS[_MEANING]))
+    ws.set_row(row, 13.5 * lines + 5)
+    book.define(defined, sheet, row, 2)
+    return row + 1
 
+
+def _lines(text: str, width: float) -> int:
+    """Lines that a text of 10 points needs in a column; words break a little early."""
+    return -(-len(text) // int(width * 1.05))
