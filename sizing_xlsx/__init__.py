@@ -1,3 +1,26 @@
-"""sizing_xlsx: does this model fit on that GPU? One definition of every formula, in Python and in Excel."""
+"""sizing_xlsx: does this model fit on that GPU? One definition of every formula, in Python and in Excel.
+
+`lora` and `training` are the jobs that can be sized: `sizing_xlsx.lora.size(batch_size=4)["fit_verdict"]`. They are
+made at first use; importing the package loads no formulas and nothing heavy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .formula.job import Job
+
+    lora: Job
+    training: Job
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "lora", "training"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("lora", "training"):
+        from .jobs import job
+
+        return job(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -123,8 +123,8 @@ def test_static_bytes_are_the_measured_ones(row: dict[str, str]) -> None:
     closed_form = {key: value for key, value in inputs.items() if key != "parameter_count_override"}
     result = TRAINING.size(**closed_form)
     assert result["parameter_count"] == int(row["parameters"])
-    assert result["weights"] == result["published_weights"] == int(row["measured_weight_bytes"])
-    assert result["gradients"] == result["published_gradients"] == int(row["measured_gradient_bytes"])
+    assert result["stored_weights"] == result["published_weights"] == int(row["measured_weight_bytes"])
+    assert result["weight_gradients"] == result["published_gradients"] == int(row["measured_gradient_bytes"])
     d, ff, v = 2048, 8192, 1000
     layer = [3 * d * d, 3 * d, d * d, d, d * ff, ff, ff * d, d, d, d, d, d]
     sizes = layer * 20 + [v * d, v * d, v]

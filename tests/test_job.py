@@ -219,7 +219,7 @@ def test_bf16_storage_is_computed_in_bf16() -> None:
         message = refused(TRAINING, parameter_storage="bf16", compute_precision=precision)
         assert message.startswith("parameter_storage is 'bf16' with compute_precision ")
         assert message.endswith(": choose bf16 autocast")
-    assert TRAINING.size(parameter_storage="bf16")["weights"] == 2 * TRAINING.size()["parameter_count"]
+    assert TRAINING.size(parameter_storage="bf16")["stored_weights"] == 2 * TRAINING.size()["parameter_count"]
 
 
 @pytest.mark.parametrize("sizing", BOTH, ids=BOTH_NAMES)
@@ -290,7 +290,7 @@ def test_more_work_never_takes_less_memory(sizing: Job) -> None:
                 continue
             if key == "adapter_layers" and value >= before["layer_count"]:
                 continue
-            if key == "mlp_width_override" and inputs.get("base_parameter_count_override"):
+            if key in ("mlp_width_override", "hidden_size_override") and inputs.get("base_parameter_count_override"):
                 continue  # of a fixed count, wider layers are a larger part that a quantised format shrinks
             more = value + 1
             domain = sizing.inputs[key].domain

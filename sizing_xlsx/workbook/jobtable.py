@@ -94,6 +94,14 @@ def nesting(formula: str) -> int:
     return deepest
 
 
+def _number(book: Book, unit: str) -> Any:
+    if unit in ("GB", "GiB", "MiB"):
+        return book.styles["r_calc3"]
+    if " per " in unit or unit == "count":
+        return book.styles.variant("r_calc0", format="general")
+    return book.styles["r_calc0"]
+
+
 def write_job_table(
     book: Book,
     title: str,
@@ -110,7 +118,7 @@ def write_job_table(
     """
     ws, styles = book.sheet(title), book.styles
     header, unit = styles["th_r"], styles["th_u"]
-    text_style, number_style = styles["r_text_r"], styles.variant("r_calc0", format="general")
+    text_style = styles["r_text_r"]
     book.put(ws, first_row - 2, 1, heading, styles["th"])
     book.put(ws, first_row - 1, 1, "", styles["th_ul"])
     job = table.job
@@ -124,7 +132,7 @@ def write_job_table(
         ws.write_string(row, 1, label, styles["r_label"])
         for column, key in enumerate(table.columns, 2):
             value = values[key]
-            style = text_style if isinstance(value, (str, type(None))) else number_style
+            style = text_style if isinstance(value, (str, type(None))) else _number(book, job.unit_of(key))
             if key in formulas:
                 ws.write_formula(row, column, formulas[key], style, value)
             else:

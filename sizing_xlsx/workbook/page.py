@@ -164,6 +164,26 @@ def strip(
     return 7
 
 
+def plain_head(ws: Worksheet, styles: Styles, *, last_column: int, title: Any, sentence: Any, stamp: Any, put: Put) -> int:
+    """Title, stamp and one sentence in rows 0 and 1, for sheets without tiles; returns the first row below."""
+    fill_row(ws, 0, 0, last_column, styles["strip"], styles.look["rows"]["title"])
+    fill_row(ws, 1, 0, last_column, styles["strip_edge"], styles.look["rows"]["sentence"])
+    put(0, 1, title, styles["title"])
+    put(0, last_column - 1, stamp, styles["stamp"])
+    put(1, 1, sentence, styles.variant("sentence", bottom="edge"))
+    return 2
+
+
+def lines_needed(text: str, width: float) -> int:
+    """Lines that a text of 10 points needs in a column of that many characters; words break a little early."""
+    return max(1, -(-len(text) // int(width * 1.05)))
+
+
+def wrapped_height(*texts: tuple[str, float]) -> float:
+    """The height of a row that shows every (text, column width) whole."""
+    return 13.5 * max(lines_needed(text, width) for text, width in texts) + 5
+
+
 def tile_row(
     ws: Worksheet, styles: Styles, row: int, tiles: Sequence[Tile], put: Put, *, notes: bool = True
 ) -> None:

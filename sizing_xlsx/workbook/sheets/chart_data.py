@@ -23,7 +23,7 @@ TITLE = "Chart data"
 WHAT_IF = "What-if"
 POINTS = 10
 _AXES = (("sequence_length", "largest_sequence_length", 20), ("batch_size", "largest_batch_size", 36))
-_FIRST_WHAT_IF = 9
+_FIRST_WHAT_IF = 5
 _RESULTS = ("total_reserved_gb", "peak_allocated_gb", "verdict_code", "base_item", "activation_item")
 
 
@@ -115,12 +115,12 @@ def write(book: Book) -> None:
     what_if = book.what_if
     ws, styles = book.sheet(WHAT_IF), book.styles
     last = 2 + len(what_if.table.columns)
-    page.set_page(ws, book.look, kind="wide", last_column=last, file_and_version=book.footer, rows_repeated=(0, 8), freeze=(9, 2))
+    page.set_page(ws, book.look, kind="wide", last_column=last, file_and_version=book.footer, rows_repeated=(0, _FIRST_WHAT_IF - 1), freeze=(_FIRST_WHAT_IF, 2))
     put = book.putter(ws)
-    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
-    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
-    put(0, 1, "What-if jobs", styles["title"])
-    put(1, 1, "The job of Sizing with one input changed; the charts and several sentences come from these rows.", styles["sentence"])
+    page.plain_head(
+        ws, styles, last_column=last, title="What-if jobs", stamp="", put=put,
+        sentence="The job of Sizing with one input changed; the charts and several sentences come from these rows.",
+    )  # fmt: skip
     write_job_table(book, WHAT_IF, what_if.table, what_if.rows, heading="Job", first_row=_FIRST_WHAT_IF)
     _write_chart_data(book)
 
@@ -128,12 +128,12 @@ def write(book: Book) -> None:
 def _write_chart_data(book: Book) -> None:
     ws, styles, sym, what_if = book.sheet(TITLE), book.styles, book.sym, book.what_if
     put = book.putter(ws)
-    last = 20
+    last = 10
     page.set_page(ws, book.look, kind=TITLE, last_column=last, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 1))
-    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
-    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
-    put(0, 1, "Chart data", styles["title"])
-    put(1, 1, "What the charts on Sizing and Validation draw.", styles["sentence"])
+    page.plain_head(
+        ws, styles, last_column=last, title=TITLE, stamp=book.stamp, put=put,
+        sentence="What the charts on Sizing and Validation draw.",
+    )  # fmt: skip
 
     # titles: linked to by the charts
     for row, key in ((3, "memory_title"), (4, "sequence_title"), (5, "batch_title")):
@@ -186,7 +186,7 @@ def _write_chart_data(book: Book) -> None:
             (7, f"=IF(AND({biggest}>0,{biggest}<=$C${first}),Available_GB,NA())", book.values["available_gb"] if 0 < found <= end else "#N/A"),
         ):
             put(first + 12, column, Raw(formula, value), styles["r_calc0" if column == 1 else "r_calc1"])
-    page.print_area(ws, 100, last)
+    page.print_area(ws, 96, last)
 
 
 def _other_label(book: Book) -> Any:

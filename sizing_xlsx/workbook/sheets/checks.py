@@ -34,10 +34,10 @@ def write(book: Book) -> None:
     last = page.set_page(
         ws, book.look, kind="Checks", widths=WIDTHS, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2)
     )
-    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
-    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
-    put(0, 1, "Checks", styles["title"])
-    put(0, last - 1, book.stamp, styles["stamp"])
+    everything_passes = Raw('=IF(Checks_Failed>0,First_Fault,"All checks pass.")', "All checks pass.")
+    page.plain_head(
+        ws, styles, last_column=last, title=TITLE, sentence=everything_passes, stamp=book.stamp, put=put
+    )
 
     row = _header(book, 2, last, "Inputs", ("Input", "As entered", "Allowed", "Lowest", "Highest", "Row", "Fault", "In force", "What is wrong"))
     first = row
@@ -81,7 +81,6 @@ def write(book: Book) -> None:
         put(row, 2, Raw(formula, value), styles["r_calc0" if isinstance(value, int) else "r_text_r"])
         book.define(name, TITLE, row, 2)
         row += 1
-    put(1, 1, Raw('=IF(Checks_Failed>0,First_Fault,"All checks pass.")', "All checks pass."), styles["sentence"])
     page.formula_marks(ws, styles, (first, 7, last_warning, 7), f"=$H{first + 1}=1", "check")
     page.print_area(ws, row, last)
 

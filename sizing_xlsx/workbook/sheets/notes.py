@@ -17,11 +17,9 @@ def write(book: Book) -> None:
     ws, styles = book.sheet(TITLE), book.styles
     put = book.putter(ws)
     last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=None, freeze=(2, 0))
-    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
-    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
-    put(0, 1, "Notes", styles["title"])
-    put(0, last - 1, book.stamp, styles["stamp"])
-    put(1, 1, book.template["subject"] + ".", styles["sentence"])
+    page.plain_head(
+        ws, styles, last_column=last, title=TITLE, sentence=book.template["subject"] + ".", stamp=book.stamp, put=put
+    )
     row = page.section(ws, styles, 2, last_column=last, name="What this covers", put=put)
     for name, words in book.template["notes"].items():
         ws.set_row(row, 15 * (1 + len(words) // 100) + 8)

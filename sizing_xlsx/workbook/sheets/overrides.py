@@ -20,11 +20,10 @@ def write(book: Book) -> None:
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
     put = book.putter(ws)
     last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2))
-    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
-    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
-    put(0, 1, "Overrides", styles["title"])
-    put(0, last - 1, book.stamp, styles["stamp"])
-    put(1, 1, "Own values in place of presets. Leave a cell empty to use the preset; an own value shows in colour.", styles["sentence"])
+    page.plain_head(
+        ws, styles, last_column=last, title=TITLE, stamp=book.stamp, put=put,
+        sentence="Own values in place of presets. Leave a cell empty to use the preset; an own value shows in colour.",
+    )  # fmt: skip
     elsewhere = {entry["input"] for step in book.template["steps"] for entry in step["rows"] if "input" in entry}
     row = 2
     for name, note, follows in (
@@ -52,13 +51,14 @@ def _row(book: Book, row: int, key: str, entered: str) -> None:
     preset: Any = job.constants.get("preset_" + key) or job.terms["preset_" + key]
     decimals = isinstance(job.inputs[entered].domain, Number) and facts.unit != "bytes"
     number = "r_calc2" if decimals else "r_calc0"
-    ws.set_row(row, book.look["rows"]["input"])
     put(row, 1, facts.label, styles["r_label"])
     put(row, 2, book.sym("preset_" + key), styles[number])
     write_input(book, ws, TITLE, row, 3, entered, styles["g_dec3" if decimals else "g_num"])
     put(row, 4, book.sym(key), styles[number])
     put(row, 5, facts.unit, styles["r_unit"])
-    evidence = getattr(preset, "evidence", "")
-    source = f" Preset: {preset.source} ({evidence})." if preset.source else f" Preset: {evidence}."
-    put(row, 6, facts.help + source, styles.variant("r_help", indent=1, wrap=False))
+    evidence = "" if preset.evidence == "calculated" else f" ({preset.evidence})"
+    words = "" if facts.help.rstrip(".") == facts.label else facts.help + " "
+    words = f"{words}Preset: {preset.source}{evidence}."
+    put(row, 6, words, styles.variant("r_help", indent=1))
+    ws.set_row(row, max(book.look["rows"]["input"], page.wrapped_height((words, book.look["sheets"][TITLE]["widths"][6]))))
     page.own_marks(ws, styles, (row, 4, row, 4), f"=ISNUMBER({public_name(entered)})")

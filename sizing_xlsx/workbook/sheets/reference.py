@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...formula.declare import label_of
 from ...formula.render import column_name
 from ...formula.table import Table
 from .. import page
@@ -12,45 +13,56 @@ if TYPE_CHECKING:
     from ..book import Book
 
 PRESETS, GPUS = "Presets", "GPUs"
-_COLUMNS = 20
+_SOURCE_WIDTH = 70
+_PRESET_WIDTHS = (3, 44, *[11.5] * 14, _SOURCE_WIDTH, 2)
+_GPU_WIDTHS = (3, 38, 9, 13, 9, 17, 17, 15, 11, 11, 9, 12, 8, _SOURCE_WIDTH + 20, 2)
+_OWN_TABLES = ("models", "training_models", "storage_formats")
+_GPU_COLUMNS = (
+    ("vendor", "Vendor", ""), ("architecture", "Architecture", ""), ("marketed_gb", "Label", "GB"),
+    ("usable_bytes", "Usable by the framework", "bytes"), ("driver_total_bytes", "Driver total", "bytes"),
+    ("matmul_workspace_bytes", "Matrix workspace", "bytes"), ("bandwidth_gb_per_s", "Bandwidth", "GB/s"),
+    ("bf16_dense_tflops", "16-bit dense", "TFLOP/s"), ("power_w", "Power", "W"),
+    ("price_usd_per_hour", "Price, illustrative", "USD per hour"), ("release_year", "Year", ""),
+)  # fmt: skip
+_GPU_SOURCES = (
+    ("usable_basis", "Usable"), ("memory_source", "memory"), ("bandwidth_source", "bandwidth"), ("flops_source", "speed"),
+    ("power_source", "power"), ("price_source", "price"), ("interconnect_source", "interconnect"),
+    ("matmul_workspace_source", "matrix workspace"),
+)  # fmt: skip
 
 
 def write(book: Book) -> None:
     """The Presets sheet: models, formats, choices, models that cannot be sized yet; and the GPUs sheet."""
-    ws, styles = book.sheet(PRESETS), book.styles
+    ws, styles, used = book.sheet(PRESETS), book.styles, book.used_tables
     put = book.putter(ws)
-    page.set_page(ws, book.look, kind=PRESETS, last_column=_COLUMNS, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2))
-    _title(book, PRESETS, "Presets", "Shapes, formats and choices that formulas look up, with their sources.")
-    row = 2
-    used = book.used_tables
-    for name in ("models", "training_models", "storage_formats"):
+    last = page.set_page(
+        ws, book.look, kind=PRESETS, widths=_PRESET_WIDTHS, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2)
+    )
+    row = page.plain_head(
+        ws, styles, last_column=last, title=PRESETS, stamp=book.stamp, put=put,
+        sentence="Shapes, formats and choices that formulas look up, with their sources.",
+    )  # fmt: skip
+    for name in _OWN_TABLES:
         if name in used:
-            row = _table(book, PRESETS, row, used[name], _sources(book, name))
+            row = _table(book, row, last, used[name], _sources(book, name), "")
     for name, table in used.items():
-        if name not in ("models", "training_models", "storage_formats", "gpus"):
-            row = _table(book, PRESETS, row, table, {key: book.presets.option_sources.get(name, "") for key in table.keys})
+        if name not in _OWN_TABLES and name != "gpus":
+            row = _table(book, row, last, table, {}, book.presets.option_sources[name])
     if "models" in used:
-        row = page.section(ws, styles, row, last_column=_COLUMNS, name="Models that are not offered yet", put=put, space_below=False)
+        row = page.section(ws, styles, row, last_column=last, name="Models that are not offered yet", put=put, space_below=False)
         ws.set_row(row, book.look["rows"]["header"])
-        for column, text in enumerate(("Model", "Family", "Why"), 1):
+        for column, text in ((1, "Model"), (2, "Family"), (4, "Why")):
             put(row, column, text, styles["th" if column == 1 else "th_i"])
+        put(row, 3, "", styles["th"])
         row += 1
         for model in book.presets.unsized_models:
             put(row, 1, model.name, styles["r_label"])
             put(row, 2, model.family, styles["r_text_i"])
-            put(row, 3, model.why_not, styles["r_text_i"])
+            put(row, 3, "", styles["r_label"])
+            put(row, 4, model.why_not, styles["r_text_i"])
             row += 1
-    page.print_area(ws, row, _COLUMNS)
+    page.print_area(ws, row, last)
     _gpus(book)
-
-
-def _title(book: Book, sheet: str, title: str, words: str) -> None:
-    ws, styles = book.sheet(sheet), book.styles
-    put = book.putter(ws)
-    page.fill_row(ws, 0, 0, _COLUMNS, styles["strip"], book.look["rows"]["title"])
-    page.fill_row(ws, 1, 0, _COLUMNS, styles["strip_edge"], book.look["rows"]["sentence"])
-    put(0, 1, title, styles["title"])
-    put(1, 1, words, styles["sentence"])
 
 
 def _sources(book: Book, name: str) -> dict[str, str]:
@@ -62,23 +74,23 @@ def _sources(book: Book, name: str) -> dict[str, str]:
     return {key: source or "" for key, source in rows}
 
 
-def _table(book: Book, sheet: str, row: int, table: Table, sources: dict[str, str]) -> int:
-    """One table with named columns; returns the next free row."""
-    ws, styles = book.sheet(sheet), book.styles
+def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str], source: str) -> int:
+    """One table with named columns; source: of the whole table, else one a row. Returns the next free row."""
+    ws, styles = book.sheet(PRESETS), book.styles
     put = book.putter(ws)
     title = table.name.replace("_", " ").capitalize()
-    row = page.section(ws, styles, row, last_column=_COLUMNS, name=title, put=put, space_below=False)
+    note = f"Source: {source}" if source else None
+    row = page.section(ws, styles, row, last_column=last, name=title, put=put, note=note, note_column=4, space_below=False)
     ws.set_row(row, book.look["rows"]["header_two_lines"])
     put(row, 1, "Name", styles["th_open"])
     put(row + 1, 1, "", styles["th_ul"])
     for column, name in enumerate(table.columns, 2):
-        text = name.replace("_", " ").capitalize()
-        numeric = table.units[name] != "text"
-        put(row, column, text.replace("Kv ", "KV ").replace("Mlp ", "MLP "), styles["th_open_r" if numeric else "th_open_i"])
-        put(row + 1, column, table.units[name] if numeric else "", styles["th_u" if numeric else "th_ui"])
-    beyond = 2 + len(table.columns)
-    put(row, beyond, "Source", styles["th_open_i"])
-    put(row + 1, beyond, "", styles["th_ui"])
+        unit, text = table.units[name], label_of(name)
+        put(row, column, text, styles["th_open_i" if unit == "text" else "th_open_r"])
+        put(row + 1, column, "" if unit == "text" else unit.partition(" per ")[0], styles["th_ui" if unit == "text" else "th_u"])
+    if sources:
+        put(row, last - 1, "Source", styles["th_open_i"])
+        put(row + 1, last - 1, "", styles["th_ui"])
     first = row + 2
     for at, key in enumerate(table.keys):
         put(first + at, 1, key, styles["r_label"])
@@ -87,55 +99,72 @@ def _table(book: Book, sheet: str, row: int, table: Table, sources: dict[str, st
             if table.units[name] == "text":
                 put(first + at, column, value, styles["r_text_i"])
             else:
-                put(first + at, column, value, styles["r_calc0"] if value == int(value) else styles.variant("r_calc0", format="general"))
-        put(first + at, beyond, sources.get(key, ""), styles.variant("r_help", indent=1, wrap=False))
+                whole = value == int(value)
+                put(first + at, column, value, styles["r_calc0"] if whole else styles.variant("r_calc0", format="general"))
+        if sources:
+            words = sources.get(key) or "added by the planner"
+            put(first + at, last - 1, words, styles.variant("r_help", indent=1))
+            ws.set_row(first + at, page.wrapped_height((words, _SOURCE_WIDTH)))
     end = first + len(table.keys) - 1
-    book.define(column_name(table.name, None), sheet, first, 1, end)
+    book.define(column_name(table.name, None), PRESETS, first, 1, end)
     for column, name in enumerate(table.columns, 2):
         if (table.name, name) in book.used_columns:
-            book.define(column_name(table.name, name), sheet, first, column, end)
+            book.define(column_name(table.name, name), PRESETS, first, column, end)
     return end + 1
 
 
 def _gpus(book: Book) -> None:
     ws, styles = book.sheet(GPUS), book.styles
     put = book.putter(ws)
-    last = 17
-    widths = (3, 36, 9, 12, 11, 17, 17, 17, 10, 10, 10, 9, 12, 60, 44, 40, 40, 2)
-    page.set_page(ws, book.look, kind=GPUS, widths=widths, file_and_version=book.footer, rows_repeated=(0, 3), freeze=(4, 2))
-    _title(book, GPUS, "GPUs", "What the framework can address is less than the label. Cards without a known total need an own capacity.")
-    columns = (
-        ("vendor", "Vendor", ""), ("architecture", "Architecture", ""), ("marketed_gb", "Label", "GB"),
-        ("usable_bytes", "Usable by the framework", "bytes"), ("driver_total_bytes", "Driver total", "bytes"),
-        ("matmul_workspace_bytes", "Matrix workspace", "bytes"), ("bandwidth_gb_per_s", "Bandwidth", "GB/s"),
-        ("bf16_dense_tflops", "16-bit dense", "TFLOP/s"), ("power_w", "Power", "W"), ("price_usd_per_hour", "Price, illustrative", "USD per hour"),
-        ("release_year", "Year", ""), ("usable_basis", "Where the usable total comes from", ""), ("memory_source", "Source of memory", ""),
-        ("price_source", "Source of price", ""), ("note", "Note", ""),
+    last = page.set_page(
+        ws, book.look, kind=GPUS, widths=_GPU_WIDTHS, file_and_version=book.footer, rows_repeated=(0, 3), freeze=(4, 2)
+    )
+    page.plain_head(
+        ws, styles, last_column=last, title=GPUS, stamp=book.stamp, put=put,
+        sentence="What the framework can address is less than the label. Cards without a known total need an own capacity.",
     )  # fmt: skip
     ws.set_row(2, book.look["rows"]["header_two_lines"])
     put(2, 1, "GPU", styles["th_open"])
     put(3, 1, "", styles["th_ul"])
+    put(2, last - 1, "Note", styles["th_open_i"])
+    put(3, last - 1, "", styles["th_ui"])
     table = book.job.tables["gpus"]
     rows = {row["name"]: row for row in book.presets.gpu_rows}
-    for column, (key, text, unit) in enumerate(columns, 2):
+    for column, (key, text, unit) in enumerate(_GPU_COLUMNS, 2):
         numeric = bool(unit) or key == "release_year"
         put(2, column, text, styles["th_open_r" if numeric else "th_open_i"])
         put(3, column, unit, styles["th_u" if numeric else "th_ui"])
         for at, name in enumerate(table.keys):
-            value = rows[name].get(key)
-            if key in ("usable_bytes", "matmul_workspace_bytes"):
-                put(4 + at, column, value or 0, styles["r_calc0"] if value else styles["r_none"])
-            elif value is None or value == "":
-                put(4 + at, column, "unknown" if numeric else "", styles["r_none" if numeric else "r_help"])
-            elif isinstance(value, str):
-                put(4 + at, column, value, styles.variant("r_help", indent=1, wrap=False))
-            else:
-                form = "r_calc0" if key != "price_usd_per_hour" else "r_calc2"
-                put(4 + at, column, value, styles.variant(form, format="general") if key == "release_year" else styles[form])
+            _gpu_cell(book, 4 + at, column, key, rows[name].get(key), numeric)
     for at, name in enumerate(table.keys):
         put(4 + at, 1, name, styles["r_label"])
+        note = rows[name]["note"] or ""
+        put(4 + at, last - 1, note, styles.variant("r_help", indent=1))
+        ws.set_row(4 + at, page.wrapped_height((note, _SOURCE_WIDTH + 20)))
     end = 4 + len(table.keys) - 1
     book.define(column_name("gpus", None), GPUS, 4, 1, end)
-    book.define(column_name("gpus", "usable_bytes"), GPUS, 4, 5, end)
-    book.define(column_name("gpus", "matmul_workspace_bytes"), GPUS, 4, 7, end)
-    page.print_area(ws, end + 1, last)
+    for column, (key, _, _) in enumerate(_GPU_COLUMNS, 2):
+        if ("gpus", key) in book.used_columns:
+            book.define(column_name("gpus", key), GPUS, 4, column, end)
+    row = page.section(ws, styles, end + 1, last_column=last, name="Where the figures come from", put=put)
+    for name in table.keys:
+        words = "; ".join(f"{label}: {rows[name][key]}" for key, label in _GPU_SOURCES if rows[name].get(key))
+        put(row, 1, name, styles["r_label"])
+        page.fill_row(ws, row, 2, last - 2, styles["r_label"], page.wrapped_height((words, _SOURCE_WIDTH + 20)))
+        put(row, last - 1, words, styles.variant("r_help", indent=1))
+        row += 1
+    page.print_area(ws, row, last, [end + 1])
+
+
+def _gpu_cell(book: Book, row: int, column: int, key: str, value: Any, numeric: bool) -> None:
+    ws, styles = book.sheet(GPUS), book.styles
+    if ("gpus", key) in book.used_columns:  # a formula reads it: unknown is 0, not a word
+        book.put(ws, row, column, value or 0, styles["r_calc0" if value else "r_none"])
+    elif value is None or value == "":
+        book.put(ws, row, column, "unknown" if numeric else "", styles["r_none" if numeric else "r_help"])
+    elif isinstance(value, str):
+        book.put(ws, row, column, value, styles.variant("r_help", indent=1, wrap=False))
+    elif key == "release_year":
+        book.put(ws, row, column, value, styles.variant("r_calc0", format="general"))
+    else:
+        book.put(ws, row, column, value, styles["r_calc2" if key == "price_usd_per_hour" else "r_calc0"])

@@ -244,10 +244,10 @@ def _workings(book: Book, runs: Runs) -> None:
     put = book.putter(ws)
     last = 2 + len(table.columns) + 3
     page.set_page(ws, book.look, kind="wide", last_column=last, file_and_version=book.footer, rows_repeated=(0, 8), freeze=(9, 2))
-    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
-    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
-    put(0, 1, "Validation workings", styles["title"])
-    put(1, 1, "The measured runs as jobs: inputs, then every term that moves with them. Closed: no input of Sizing is read.", styles["sentence"])
+    page.plain_head(
+        ws, styles, last_column=last, title=WORKINGS, stamp="", put=put,
+        sentence="The measured runs as jobs: results, inputs, then every term between. No input of Sizing is read.",
+    )  # fmt: skip
     rows = []
     for at, (run, inputs) in enumerate(zip(runs.runs, runs.inputs, strict=True)):
         number = _FIRST + at + 1

@@ -72,11 +72,7 @@ def _head(book: Book, sheet: str, title: str, words: str) -> int:
     last = page.set_page(
         ws, book.look, kind="Workings", widths=WIDTHS, file_and_version=book.footer, rows_repeated=(0, 3), freeze=(4, 2)
     )
-    page.fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
-    page.fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
-    put(0, 1, title, styles["title"])
-    put(0, last - 1, book.stamp, styles["stamp"])
-    put(1, 1, words, styles["sentence"])
+    page.plain_head(ws, styles, last_column=last, title=title, sentence=words, stamp=book.stamp, put=put)
     ws.set_row(2, book.look["rows"]["space"])
     ws.set_row(3, book.look["rows"]["header"])
     columns = ("Term", "Value", "Unit", "Name", "Formula in words", "Meaning and source")
@@ -119,12 +115,6 @@ def _write(
     put(row, _NAME, defined, wrapped)
     put(row, _WORDS, words, wrapped)
     put(row, _MEANING, meaning, wrapped)
-    lines = max(1, _lines(words, WIDTHS[_WORDS]), _lines(meaning, WIDTHS[_MEANING]))
-    ws.set_row(row, 13.5 * lines + 5)
+    ws.set_row(row, page.wrapped_height((words, WIDTHS[_WORDS]), (meaning, WIDTHS[_MEANING])))
     book.define(defined, sheet, row, 2)
     return row + 1
-
-
-def _lines(text: str, width: float) -> int:
-    """Lines that a text of 10 points needs in a column; words break a little early."""
-    return -(-len(text) // int(width * 1.05))

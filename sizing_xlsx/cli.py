@@ -1,0 +1,169 @@
+"""The command line: `python build.py COMMAND`, `sizing-xlsx COMMAND` or `python -m sizing_xlsx COMMAND`.
+
+Exit status: 0 done, 1 the linter found something, 2 a value, a file or an argument is wrong (one sentence on
+standard error says which and what would be right).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from . import __version__
+
+if TYPE_CHECKING:
+    from .formula.job import Job
+
+JOB_COMMANDS = {"lora": "size a LoRA or QLoRA-style fine-tuning job", "training": "size a training job from scratch"}
+BOUNDARIES = ("largest_batch_size", "largest_sequence_length")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that refuses in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SystemExit(_refuse(f"{message}; see {self.prog} --help"))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(words[0] if words else "")
+    options = parser.parse_args(words)
+    if not options.command:
+        parser.print_help()
+        return 0
+    try:
+        return int(options.run(options))
+    except (ValueError, TypeError) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        return _refuse(f"cannot use{where}: {error.strerror or error}; choose another place or free it")
+
+
+def _refuse(sentence: str) -> int:
+    line = " ".join(sentence.split())
+    print(f"sizing-xlsx: {line}{'' if line.endswith(('.', '?')) else '.'}", file=sys.stderr)
+    return 2
+
+
+def _parser(command: str) -> Parser:
+    parser = Parser(prog="sizing-xlsx", description="GPU memory for LLM jobs, in Python and in live workbooks.")
+    parser.add_argument("--version", action="version", version=f"sizing_xlsx {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+
+    build = commands.add_parser("build", help="write both workbooks")
+    build.add_argument("--output", type=Path, default=Path(), metavar="DIR", help="where to; the current folder")
+    build.add_argument("--presets", type=Path, metavar="DIR", help="an own copy of the presets folder")
+    build.set_defaults(run=_build)
+
+    for name, words in JOB_COMMANDS.items():
+        sub = commands.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
+        sub.add_argument("--json", action="store_true", help="every term as JSON, memory in the unit of its name or bytes")
+        if name == command:  # only the command that runs pays for its job
+            _job_options(sub, name)
+        sub.set_defaults(run=_size)
+
+    lint = commands.add_parser("lint", help="hold an emitted workbook against the rules")
+    lint.add_argument("workbook", type=Path)
+    lint.set_defaults(run=_lint)
+
+    benchmark = commands.add_parser("benchmark", help="print ratios of speed, measured in one run (needs a checkout)")
+    benchmark.add_argument("arguments", nargs=argparse.REMAINDER)
+    benchmark.set_defaults(run=_benchmark)
+    return parser
+
+
+def _job_options(parser: argparse.ArgumentParser, name: str) -> None:
+    from .formula.domains import allowed
+    from .jobs import job
+
+    sized = job(name)
+    for key, declared in sized.inputs.items():
+        default = "" if declared.default is None else f" Worked job: {declared.default}."
+        words = f"{declared.label}: {allowed(sized, key)}.{default}".replace("%", "%%")
+        parser.add_argument("--" + key.replace("_", "-"), dest=key, metavar="VALUE", help=words)
+
+
+def _value(text: str) -> Any:
+    """A number where the text is one, else the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _build(options: argparse.Namespace) -> int:
+    from .workbook.build import build
+
+    for path in build(options.output, folder=options.presets):
+        print(path)
+    return 0
+
+
+def _size(options: argparse.Namespace) -> int:
+    from .jobs import job
+
+    sized = job(options.command)
+    given = vars(options)
+    inputs = {key: _value(given[key]) for key in sized.inputs if given.get(key) is not None}
+    results = (*sized.plain_terms, *BOUNDARIES)
+    values = sized.size(results, **inputs)
+    warnings = sized.warnings(values, **inputs)
+    if options.json:
+        import json
+
+        accepted = sized.accepted({**sized.defaults(), **inputs})
+        print(json.dumps({"inputs": accepted, "results": values, "warnings": warnings}, indent=2))
+        return 0
+    print(report(sized, inputs, values))
+    for warning in warnings:
+        print(f"Warning: {warning}.")
+    return 0
+
+
+def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
+    """A sized job in a few lines."""
+    known = {**sized.defaults(), **sized.accepted(inputs)}
+    basis = "traced list" if values["rests_on_traced"] else "published accounting"
+
+    def gb(key: str) -> str:
+        value = values[key]
+        return value if isinstance(value, str) else f"{value:,.4f} GB"
+
+    lines = [
+        f"{known['base_model']} on {known['gpu_choice']}: {values['fit_verdict']}, by the {basis}.",
+        "",
+        f"{'':32}{'traced':>16}{'published':>16}",
+        f"{'Peak allocated':32}{gb('traced_peak_allocated_gb'):>16}{gb('published_peak_allocated_gb'):>16}",
+        f"{'Total reserved, upper estimate':32}{gb('traced_total_reserved_gb'):>16}{gb('published_total_reserved_gb'):>16}",
+        "",
+        f"Usable capacity {gb('gpu_usable_capacity_gb')}, used by others {gb('others_beside_total_gb')}, headroom {gb('headroom_gb')}.",
+        f"Largest batch size {values['largest_batch_size']:,}, largest sequence length {values['largest_sequence_length']:,}.",
+        "All figures are calculated; 1 GB = 1,000,000,000 bytes.",
+    ]
+    return "\n".join(lines)
+
+
+def _lint(options: argparse.Namespace) -> int:
+    from .workbook.rules import lint_workbook
+
+    findings = lint_workbook(options.workbook)
+    for finding in findings:
+        print(finding)
+    print(f"{len(findings)} findings in {options.workbook}")
+    return 1 if findings else 0
+
+
+def _benchmark(options: argparse.Namespace) -> int:
+    try:
+        from benchmarks import main as run
+    except ImportError:
+        raise ValueError("benchmark runs in a checkout of the project, which has the folder benchmarks/") from None
+    return int(run(options.arguments))
