@@ -17,7 +17,10 @@ from . import __version__
 if TYPE_CHECKING:
     from .formula.job import Job
 
-JOB_COMMANDS = {"lora": "size a LoRA or QLoRA-style fine-tuning job", "training": "size a training job from scratch"}
+JOB_COMMANDS = {
+    "lora": "size a LoRA or QLoRA-style fine-tuning job",
+    "training": "size a training job from scratch",
+}
 BOUNDARIES = ("largest_batch_size", "largest_sequence_length")
 
 
@@ -63,7 +66,9 @@ def _parser(command: str) -> Parser:
 
     for name, words in JOB_COMMANDS.items():
         sub = commands.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
-        sub.add_argument("--json", action="store_true", help="every term as JSON, memory in the unit of its name or bytes")
+        sub.add_argument(
+            "--json", action="store_true", help="every term as JSON, memory in the unit of its name or bytes"
+        )
         if name == command:  # only the command that runs pays for its job
             _job_options(sub, name)
         sub.set_defaults(run=_size)
@@ -137,18 +142,25 @@ def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
         value = values[key]
         return value if isinstance(value, str) else f"{value:,.4f} GB"
 
-    lines = [
-        f"{known['base_model']} on {known['gpu_choice']}: {values['fit_verdict']}, by the {basis}.",
-        "",
-        f"{'':32}{'traced':>16}{'published':>16}",
-        f"{'Peak allocated':32}{gb('traced_peak_allocated_gb'):>16}{gb('published_peak_allocated_gb'):>16}",
-        f"{'Total reserved, upper estimate':32}{gb('traced_total_reserved_gb'):>16}{gb('published_total_reserved_gb'):>16}",
-        "",
-        f"Usable capacity {gb('gpu_usable_capacity_gb')}, used by others {gb('others_beside_total_gb')}, headroom {gb('headroom_gb')}.",
-        f"Largest batch size {values['largest_batch_size']:,}, largest sequence length {values['largest_sequence_length']:,}.",
-        "All figures are calculated; 1 GB = 1,000,000,000 bytes.",
-    ]
-    return "\n".join(lines)
+    def line(label: str, traced: str, published: str) -> str:
+        return f"{label:32}{traced:>16}{published:>16}"
+
+    peak, total = "peak_allocated_gb", "total_reserved_gb"
+    capacity, others = gb("gpu_usable_capacity_gb"), gb("others_beside_total_gb")
+    batch, sequence = values["largest_batch_size"], values["largest_sequence_length"]
+    return "\n".join(
+        (
+            f"{known['base_model']} on {known['gpu_choice']}: {values['fit_verdict']}, by the {basis}.",
+            "",
+            line("", "traced", "published"),
+            line("Peak allocated", gb(f"traced_{peak}"), gb(f"published_{peak}")),
+            line("Total reserved, upper estimate", gb(f"traced_{total}"), gb(f"published_{total}")),
+            "",
+            f"Usable capacity {capacity}, used by others {others}, headroom {gb('headroom_gb')}.",
+            f"Largest batch size {batch:,}, largest sequence length {sequence:,}.",
+            "All figures are calculated; 1 GB = 1,000,000,000 bytes.",
+        )
+    )
 
 
 def _lint(options: argparse.Namespace) -> int:
@@ -163,7 +175,7 @@ def _lint(options: argparse.Namespace) -> int:
 
 def _benchmark(options: argparse.Namespace) -> int:
     try:
-        from benchmarks import main as run
+        from benchmarks import main as run  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise ValueError("benchmark runs in a checkout of the project, which has the folder benchmarks/") from None
     return int(run(options.arguments))

@@ -11,19 +11,30 @@ from .formula.job import Job
 from .presets.catalogue import Presets, load_presets
 
 
-def lora_job(
-    presets: Presets, extra: tuple[ModuleType, ...] = (), worked: Mapping[str, Any] | None = None
-) -> Job:
+def lora_job(presets: Presets, extra: tuple[ModuleType, ...] = (), opened_on: Mapping[str, Any] | None = None) -> Job:
     """LoRA and QLoRA-style fine-tuning of a decoder on one GPU."""
     from .memory.lora import adapters, items, model, published, traced
     from .memory.shared import allocator, card, limits, run, units, verdict
 
-    modules = (units, limits, run, card, model, adapters, published, traced, items, allocator, verdict, *extra)
-    return _with_boundaries(Job("lora", modules, presets.tables, worked))
+    modules = (
+        units,
+        limits,
+        run,
+        card,
+        model,
+        adapters,
+        published,
+        traced,
+        items,
+        allocator,
+        verdict,
+        *extra,
+    )
+    return _with_boundaries(Job("lora", modules, presets.tables, opened_on=opened_on))
 
 
 def training_job(
-    presets: Presets, extra: tuple[ModuleType, ...] = (), worked: Mapping[str, Any] | None = None
+    presets: Presets, extra: tuple[ModuleType, ...] = (), opened_on: Mapping[str, Any] | None = None
 ) -> Job:
     """Training an encoder from scratch on one GPU."""
     from .memory.shared import allocator, card, limits, run, units, verdict
@@ -31,7 +42,7 @@ def training_job(
 
     modules = (units, limits, run, card, model, published, traced, items, allocator, verdict, *extra)
     article = {"batch_size": 256, "sequence_length": 100}
-    return _with_boundaries(Job("training", modules, presets.tables, {**article, **(worked or {})}))
+    return _with_boundaries(Job("training", modules, presets.tables, article, opened_on))
 
 
 def _with_boundaries(job: Job) -> Job:

@@ -1,4 +1,4 @@
-"""Training from scratch: the article's figures, its measured sweep, and the same arithmetic written by hand."""
+"""Training from scratch: the article's figures, its measured sweep, and the same arithmetic by hand."""
 
 from __future__ import annotations
 
@@ -49,14 +49,20 @@ def test_the_line_items_of_the_article() -> None:
     assert items["parameter_count"] == 1_011_262_440
     assert items["matrices_only_parameters"] == 1_010_728_960
     for term, gb in (
-        ("published_weights", 4.0), ("published_gradients", 4.0), ("published_optimizer_state", 8.1),
-        ("published_cache", 2.0), ("published_activations", 42.2),
-    ):  # fmt: skip
+        ("published_weights", 4.0),
+        ("published_gradients", 4.0),
+        ("published_optimizer_state", 8.1),
+        ("published_cache", 2.0),
+        ("published_activations", 42.2),
+    ):
         assert round(items[term] / 1e9, 1) == gb, term
     assert round(TRAINING.size(**CHECKPOINTED)["published_activations"] / 1e9, 1) == 6.9
     fp32 = TRAINING.size(**FP32)["published_activations"]
     assert round(fp32 / items["published_activations"], 2) == 1.85
-    spared = items["published_optimizer_state"] - TRAINING.size(optimizer_choice="8-bit Adam")["published_optimizer_state"]
+    spared = (
+        items["published_optimizer_state"]
+        - TRAINING.size(optimizer_choice="8-bit Adam")["published_optimizer_state"]
+    )
     assert spared == 6 * items["parameter_count"]
 
 
@@ -67,7 +73,9 @@ def test_predicted_reserved_totals_of_longer_sequences(sequence: int, gb: int) -
 
 # ---------------------------------------------------------------------- the measured sweep
 def sweep() -> list[dict[str, str]]:
-    with (presets_folder() / "measured" / "h100_training_sweep.csv").open(encoding="utf-8", newline="") as lines:
+    with (presets_folder() / "measured" / "h100_training_sweep.csv").open(
+        encoding="utf-8", newline=""
+    ) as lines:
         return list(csv.DictReader(lines))
 
 
@@ -150,9 +158,11 @@ def test_the_sweep_summary_is_the_one_in_the_notes() -> None:
 # ---------------------------------------------------------------------- the same arithmetic, by hand
 # traced state of fp32 parameters, of bf16 ones; published state of each; has temporaries
 OPTIMIZERS = {
-    "Adam": (8, 4, 8, 4, 1), "8-bit Adam": (2.03125, 2.03125, 2, 2, 0),
-    "SGD with momentum": (4, 2, 4, 2, 0), "SGD": (0, 0, 0, 0, 0),
-}  # fmt: skip
+    "Adam": (8, 4, 8, 4, 1),
+    "8-bit Adam": (2.03125, 2.03125, 2, 2, 0),
+    "SGD with momentum": (4, 2, 4, 2, 0),
+    "SGD": (0, 0, 0, 0, 0),
+}
 
 
 def entered(inputs: dict[str, Any], name: str, otherwise: float) -> float:
@@ -226,7 +236,9 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     gradients_before = gradients if inputs["gradient_accumulation"] > 1 else 0
     if checkpointed:
         ffn = resident + 4 * t * d * layers + one - 4 * t * d + layer_cast + x
-        loss = resident + 4 * t * d * layers + casts + 8 * t * d + (5 if autocast else 9) * t * ff + kept_scores
+        loss = (
+            resident + 4 * t * d * layers + casts + 8 * t * d + (5 if autocast else 9) * t * ff + kept_scores
+        )
     else:
         ffn = resident + layers * one + casts + x - head_cast
         loss = resident + layers * one + casts + b * t * d + 12 * t * v

@@ -31,12 +31,31 @@ def refused(sizing: Job, **inputs: Any) -> str:
         sizing.size(**inputs)
     message = str(caught.value)
     assert "\n" not in message
-    assert not re.search(r"nan|None|Traceback|\{|\}", message.replace("is nan", "").replace("is None", "")), message
+    assert not re.search(r"nan|None|Traceback|\{|\}", message.replace("is nan", "").replace("is None", "")), (
+        message
+    )
     return message
 
 
 # ---------------------------------------------------------------------- whole numbers
-BAD_WHOLE = [0, -1, 2.5, "8", "eight", "", True, False, math.nan, math.inf, -math.inf, None, [8], (8,), 1j, b"8"]
+BAD_WHOLE = [
+    0,
+    -1,
+    2.5,
+    "8",
+    "eight",
+    "",
+    True,
+    False,
+    math.nan,
+    math.inf,
+    -math.inf,
+    None,
+    [8],
+    (8,),
+    1j,
+    b"8",
+]
 
 
 @pytest.mark.parametrize("value", BAD_WHOLE, ids=repr)
@@ -46,15 +65,27 @@ def test_a_batch_size_must_be_a_whole_number_above_zero(sizing: Job, value: Any)
     assert message == f"batch_size is {value!r}; it must be a whole number from 1 to 65,536"
 
 
-@pytest.mark.parametrize("value", [np.True_, np.array([8]), np.array([8, 16]), np.nan, np.float64(2.5)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [np.True_, np.array([8]), np.array([8, 16]), np.nan, np.float64(2.5)], ids=repr
+)
 def test_numpy_values_that_are_no_whole_number(value: Any) -> None:
     assert refused(LORA, batch_size=value).endswith("; it must be a whole number from 1 to 65,536")
 
 
 RIGHT_WHOLE = [
-    8, 8.0, np.int8(8), np.uint8(8), np.int16(8), np.int32(8), np.int64(8), np.uint64(8), np.float32(8), np.float64(8),
-    Fraction(8), Decimal(8),
-]  # fmt: skip
+    8,
+    8.0,
+    np.int8(8),
+    np.uint8(8),
+    np.int16(8),
+    np.int32(8),
+    np.int64(8),
+    np.uint64(8),
+    np.float32(8),
+    np.float64(8),
+    Fraction(8),
+    Decimal(8),
+]
 
 
 @pytest.mark.parametrize("value", RIGHT_WHOLE, ids=repr)
@@ -88,7 +119,9 @@ def test_every_number_has_bounds_that_hold(sizing: Job) -> None:
         assert sizing.accepted({key: domain.low})[key] == domain.low
         step = 1 if isinstance(domain, Whole) else abs(domain.low) / 2 + 1e-3
         low = f"{domain.low:,}" if isinstance(domain, Whole) else f"{domain.low:,.12g}"
-        with pytest.raises(ValueError, match=rf"^{key} is .*; it must be a (whole )?number from {re.escape(low)} to"):
+        with pytest.raises(
+            ValueError, match=rf"^{key} is .*; it must be a (whole )?number from {re.escape(low)} to"
+        ):
             sizing.accepted({key: domain.low - step})
         if not isinstance(domain.high, str):
             assert sizing.accepted({key: domain.high})[key] == domain.high
@@ -109,7 +142,9 @@ def test_the_extremes_of_every_input_can_be_sized(sizing: Job) -> None:
                 continue
             try:
                 result = sizing.size(**{key: value})
-            except ValueError as error:  # one choice alone may contradict the worked job: then a check says so
+            except (
+                ValueError
+            ) as error:  # one choice alone may contradict the worked job: then a check says so
                 assert key.removesuffix("_override") in str(error)
                 continue
             assert all(isinstance(v, str) or math.isfinite(v) for v in result.values()), key
@@ -128,17 +163,19 @@ def test_the_worked_job_is_valid_and_the_default(sizing: Job) -> None:
     ("sizing", "key", "value", "nearest"),
     [
         (LORA, "base_model", "TinyLlama-1.1B", "TinyLlama/TinyLlama-1.1B-Chat-v1.0"),
-        (LORA, "base_model", "Qwen3-8B-Instruct", "Qwen/Qwen3-8B"),
+        (LORA, "base_model", "qwen3-8b", "Qwen/Qwen3-8B"),
         (LORA, "gpu_choice", "H100 SXM5 80GB", "NVIDIA H100 SXM5 80GB"),
         (TRAINING, "gpu_choice", "nvidia a100 sxm4 80 gb", "NVIDIA A100 SXM4 80GB"),
         (LORA, "optimizer_choice", "AdamW", "Adam"),
         (LORA, "adapter_targets", "all sevn", "All seven"),
         (TRAINING, "compute_precision", "bf16", "bf16 autocast"),
-        (TRAINING, "base_model", "1.3B", "1.3B shape (1.34B)"),
+        (TRAINING, "base_model", "2.7B", "2.7B shape (2.68B)"),
         (LORA, "activation_checkpointing", "Offf", "Off"),
     ],
 )
-def test_an_unknown_choice_is_answered_with_the_nearest(sizing: Job, key: str, value: str, nearest: str) -> None:
+def test_an_unknown_choice_is_answered_with_the_nearest(
+    sizing: Job, key: str, value: str, nearest: str
+) -> None:
     message = refused(sizing, **{key: value})
     assert message.startswith(f"{key} is {value!r}; it must be one of ")
     assert message.endswith(f"; did you mean {nearest}?")
@@ -169,9 +206,16 @@ def test_a_switch_may_be_a_truth_value() -> None:
 @pytest.mark.parametrize("sizing", BOTH, ids=BOTH_NAMES)
 @pytest.mark.parametrize(
     ("key", "nearest"),
-    [("batch", "batch_size"), ("sequence_lenght", "sequence_length"), ("gpu", "gpu_choice"), ("optimiser_choice", "optimizer_choice")],
-)  # fmt: skip
-def test_an_unknown_argument_is_a_type_error_that_names_the_nearest(sizing: Job, key: str, nearest: str) -> None:
+    [
+        ("batch", "batch_size"),
+        ("sequence_lenght", "sequence_length"),
+        ("gpu", "gpu_choice"),
+        ("optimiser_choice", "optimizer_choice"),
+    ],
+)
+def test_an_unknown_argument_is_a_type_error_that_names_the_nearest(
+    sizing: Job, key: str, nearest: str
+) -> None:
     with pytest.raises(TypeError, match=f"^{key} is no input of {sizing.name}; did you mean {nearest}\\?$"):
         sizing.size(**{key: 1})
 
@@ -185,7 +229,9 @@ def test_an_argument_like_none_at_all_is_named_without_a_proposal() -> None:
 def test_more_adapter_layers_than_the_model_has() -> None:
     message = refused(LORA, adapter_layers=23)
     assert message == 'adapter_layers is 23; the model has 22 layers: enter 1 to 22 or "all"'
-    assert refused(LORA, adapter_layers=5, layer_count_override=4).startswith("adapter_layers is 5; the model has 4 layers")
+    assert refused(LORA, adapter_layers=5, layer_count_override=4).startswith(
+        "adapter_layers is 5; the model has 4 layers"
+    )
     assert LORA.size(adapter_layers=22)["peak_allocated_gb"] == LORA.size()["peak_allocated_gb"]
     assert LORA.size(adapter_layers="ALL") == LORA.size()
     for value in (0, -1, 2.5, "some", True, None, math.nan):
@@ -247,7 +293,11 @@ def test_a_sequence_beyond_the_model_is_a_warning() -> None:
 # ---------------------------------------------------------------------- what the parts mean
 def test_the_verdict_has_three_states_and_the_published_one_two() -> None:
     peak, total = LORA.size()["traced_peak_allocated_gb"], LORA.size()["traced_total_reserved_gb"]
-    for capacity, verdict in ((total + 0.81, "fits"), ((peak + total) / 2 + 0.8, "tight"), (peak + 0.79, "does not fit")):
+    for capacity, verdict in (
+        (total + 0.81, "fits"),
+        ((peak + total) / 2 + 0.8, "tight"),
+        (peak + 0.79, "does not fit"),
+    ):
         assert LORA.size(gpu_capacity_override_gb=capacity)["fit_verdict"] == verdict
     published = LORA.size()["published_total_reserved_gb"]
     for capacity, verdict in ((published + 0.001, "fits"), (published - 0.001, "does not fit")):
@@ -260,10 +310,11 @@ def test_the_verdict_has_three_states_and_the_published_one_two() -> None:
 @pytest.mark.parametrize("sizing", BOTH, ids=BOTH_NAMES)
 def test_an_option_that_was_not_traced_falls_back_on_published(sizing: Job) -> None:
     for options in (
-        {"optimizer_choice": "SGD"}, {"optimizer_choice": "SGD with momentum"},
+        {"optimizer_choice": "SGD"},
+        {"optimizer_choice": "SGD with momentum"},
         {"attention_implementation": "Eager, scores stored"},
         {"compute_precision": "fp32", "activation_checkpointing": "On"},
-    ):  # fmt: skip
+    ):
         result = sizing.size(**options)
         assert result["rests_on_traced"] == 0
         assert result["traced_peak_allocated_gb"] == result["traced_total_reserved_gb"] == "not traced"
@@ -272,10 +323,18 @@ def test_an_option_that_was_not_traced_falls_back_on_published(sizing: Job) -> N
 
 
 GROWS = [
-    "batch_size", "sequence_length", "lora_rank", "adapter_layers", "gradient_accumulation", "hidden_size_override",
-    "mlp_width_override", "vocabulary_size_override", "base_parameter_count_override", "parameter_count_override",
+    "batch_size",
+    "sequence_length",
+    "lora_rank",
+    "adapter_layers",
+    "gradient_accumulation",
+    "hidden_size_override",
+    "mlp_width_override",
+    "vocabulary_size_override",
+    "base_parameter_count_override",
+    "parameter_count_override",
     "matrix_workspace_bytes_override",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("sizing", BOTH, ids=BOTH_NAMES)
@@ -286,18 +345,29 @@ def test_more_work_never_takes_less_memory(sizing: Job) -> None:
         before = sizing.size(**inputs)
         for key in GROWS:
             value = inputs.get(key)
-            if not isinstance(value, int | float) or value < 1 or (key == "hidden_size_override" and sizing is TRAINING):
+            if (
+                not isinstance(value, int | float)
+                or value < 1
+                or (key == "hidden_size_override" and sizing is TRAINING)
+            ):
                 continue
             if key == "adapter_layers" and value >= before["layer_count"]:
                 continue
-            if key in ("mlp_width_override", "hidden_size_override") and inputs.get("base_parameter_count_override"):
+            if key in ("mlp_width_override", "hidden_size_override") and inputs.get(
+                "base_parameter_count_override"
+            ):
                 continue  # of a fixed count, wider layers are a larger part that a quantised format shrinks
             more = value + 1
             domain = sizing.inputs[key].domain
             if isinstance(domain, Whole) and isinstance(domain.high, int) and more > domain.high:
                 continue
             after = sizing.size(**(inputs | {key: more}))
-            for result in ("published_allocated", "traced_allocated", "published_reserved", "traced_reserved"):
+            for result in (
+                "published_allocated",
+                "traced_allocated",
+                "published_reserved",
+                "traced_reserved",
+            ):
                 tolerance = 1e-12 * before[result]
                 assert after[result] >= before[result] - tolerance, (key, value, result, inputs)
 
@@ -305,9 +375,12 @@ def test_more_work_never_takes_less_memory(sizing: Job) -> None:
 @pytest.mark.parametrize("count", [1_000_000, 500_000_000, 1_100_048_384, 70_000_000_000])
 def test_a_quantised_base_weighs_no_less_than_its_format_says(count: int) -> None:
     """Whatever count was entered: between all converted and nothing converted."""
-    for form, lowest in (("nf4 / fp4, block 64, no double quant", 0.5625), ("int8 LLM.int8 (bitsandbytes)", 1)):
+    for form, lowest in (
+        ("nf4 / fp4, block 64, no double quant", 0.5625),
+        ("int8 LLM.int8 (bitsandbytes)", 1),
+    ):
         result = LORA.size(base_parameter_count_override=count, base_storage_format=form)
-        assert lowest * count <= result["frozen_base_weights"] <= 2 * count * 1.001
+        assert lowest * count <= result["frozen_base_weights"] <= 2 * count + 2e6  # LLM.int8: its scales
 
 
 # ---------------------------------------------------------------------- the fast engine is the reference
@@ -320,7 +393,7 @@ def test_compiled_equals_reference_exactly(sizing: Job) -> None:
         reference = sizing.reference(inputs)
         compiled = dict(zip(every, sizing.scalar(every)(**inputs), strict=True))
         assert compiled == {key: reference[key] for key in every}, inputs
-        assert sizing.size(**inputs) == compiled
+        assert sizing.size(every, **inputs) == compiled
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

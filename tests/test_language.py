@@ -34,19 +34,42 @@ from sizing_xlsx.presets.catalogue import load_presets
 ENGINES = (Formualizer, IronCalc)
 
 # ---------------------------------------------------------------------- random formulas
-# A formula is a nested tuple: an operation and its arguments. Grown with numbers it gives the plain value; grown
+# A formula is a nested tuple: an operation and its arguments. With numbers it gives the plain value; with
 # with symbols, the tree. Values are halves and whole numbers, so that sums and products are exact.
-VALUES: dict[str, Any] = {"alpha": 3, "beta": 8.5, "gamma": -2, "delta": 0, "epsilon": 1024, "entered": None, "other": 7}
+VALUES: dict[str, Any] = {
+    "alpha": 3,
+    "beta": 8.5,
+    "gamma": -2,
+    "delta": 0,
+    "epsilon": 1024,
+    "entered": None,
+    "other": 7,
+}
 OPTIONAL = ("entered", "other")
 NAMES = tuple(name for name in VALUES if name not in OPTIONAL)
 NUMBERS = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "max": p.maximum, "min": p.minimum,
-    "max3": p.maximum, "floor": p.floor, "when": p.when, "given": p.given, "choose": p.choose,
-}  # fmt: skip
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "max": p.maximum,
+    "min": p.minimum,
+    "max3": p.maximum,
+    "floor": p.floor,
+    "when": p.when,
+    "given": p.given,
+    "choose": p.choose,
+}
 TESTS = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "and": operator.and_, "or": operator.or_,
-    "not": p.opposite, "equal": p.equal,
-}  # fmt: skip
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "and": operator.and_,
+    "or": operator.or_,
+    "not": p.opposite,
+    "equal": p.equal,
+}
 
 
 class NearTieError(ArithmeticError):
@@ -66,9 +89,15 @@ def random_formula(rng: random.Random, depth: int, kind: str = "number") -> Any:
         return (op, ("+", rng.choice(NAMES), random_formula(rng, depth - 1)), random_formula(rng, depth - 1))
     if depth <= 0 or rng.random() < 0.12:
         return rng.choice((*NAMES, *NAMES, 0, 1, 2))
-    op = rng.choice(("+", "-", "*", "/", "-", "/", "+", "*", "max", "min", "max3", "floor", "when", "given", "choose"))
+    op = rng.choice(
+        ("+", "-", "*", "/", "-", "/", "+", "*", "max", "min", "max3", "floor", "when", "given", "choose")
+    )
     if op == "when":
-        return (op, random_formula(rng, depth - 1, "test"), *(random_formula(rng, depth - 1) for _ in range(2)))
+        return (
+            op,
+            random_formula(rng, depth - 1, "test"),
+            *(random_formula(rng, depth - 1) for _ in range(2)),
+        )
     if op == "given":
         return (op, rng.choice(OPTIONAL), random_formula(rng, depth - 1))
     if op == "choose":
@@ -94,7 +123,12 @@ def grow(formula: Any, names: dict[str, Any]) -> Any:
 
 
 def _no_near_tie(a: Any, b: Any) -> None:
-    if not isinstance(a, Expr) and not isinstance(b, Expr) and a != b and math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9):
+    if (
+        not isinstance(a, Expr)
+        and not isinstance(b, Expr)
+        and a != b
+        and math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+    ):
         raise NearTieError
 
 
@@ -119,13 +153,16 @@ def single(tree: Expr) -> Job:
 
 TABLES = {
     "sizes": Table(
-        "sizes", ["Small", "Large"], {"width": [3.5, 7], "word": ["narrow", "wide"]}, {"width": "count", "word": "text"}
+        "sizes",
+        ["Small", "Large"],
+        {"width": [3.5, 7], "word": ["narrow", "wide"]},
+        {"width": "count", "word": "text"},
     )
 }
 
 
 def usable(formula: Any) -> tuple[Any, Expr] | None:
-    """The plain value and the tree of a formula; None where the plain formula divides by zero or nearly ties."""
+    """The plain value and the tree of a formula; None where plain Python divides by zero or nearly ties."""
     try:
         value = grow(formula, VALUES)
     except (ZeroDivisionError, NearTieError, OverflowError):
@@ -218,7 +255,9 @@ def write_formulas(path: Path, formulas: list[str], values: dict[str, Any]) -> N
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_formulas_agree_in_a_sheet(engine: type[Engine], tmp_path: Path) -> None:
     rng = random.Random(11)
-    found = [pair for pair in (usable(random_formula(rng, rng.choice((2, 3, 4, 5)))) for _ in range(1500)) if pair]
+    found = [
+        pair for pair in (usable(random_formula(rng, rng.choice((2, 3, 4, 5)))) for _ in range(1500)) if pair
+    ]
     found = [(value, tree) for value, tree in found if len(sheet_formula(tree)) < 2000]
     assert len(found) > 500
     write_formulas(tmp_path / "book.xlsx", [sheet_formula(tree) for _, tree in found], VALUES)
@@ -250,9 +289,17 @@ BRACKETS: list[tuple[Any, str, str]] = [
         "=IF(AND(Alpha<Beta,Beta>0),1,2)",
         "(1 if (alpha<beta and beta>0) else 2)",
     ),
-    (p.when(p.equal(A + B, C), 1, 0) * 2, "=IF(Alpha+Beta=Gamma,1,0)*2", "(1 if (alpha+beta == gamma) else 0)*2"),
-    (p.given(A, B + C) * 2, "=IF(ISNUMBER(Alpha),Alpha,Beta+Gamma)*2", "(alpha if is_number(alpha) else beta+gamma)*2"),
-]  # fmt: skip
+    (
+        p.when(p.equal(A + B, C), 1, 0) * 2,
+        "=IF(Alpha+Beta=Gamma,1,0)*2",
+        "(1 if (alpha+beta == gamma) else 0)*2",
+    ),
+    (
+        p.given(A, B + C) * 2,
+        "=IF(ISNUMBER(Alpha),Alpha,Beta+Gamma)*2",
+        "(alpha if is_number(alpha) else beta+gamma)*2",
+    ),
+]
 
 
 @pytest.mark.parametrize(("tree", "sheet", "scalar"), BRACKETS)
@@ -270,7 +317,9 @@ def test_arrays_join_conditions_with_brackets() -> None:
     assert got.tolist() == [3, 2, 2, 0]
 
 
-@pytest.mark.parametrize("values", [{"alpha": 1, "beta": 2}, {"alpha": np.array([1.0]), "beta": np.array([2.0])}])
+@pytest.mark.parametrize(
+    "values", [{"alpha": 1, "beta": 2}, {"alpha": np.array([1.0]), "beta": np.array([2.0])}]
+)
 def test_not_of_one_value_and_of_an_array(values: dict[str, Any]) -> None:
     vector = single(p.when(p.opposite(A < B), 1, 0)).vector(("wanted",))
     assert float(np.asarray(vector(**values)[0]).ravel()[0]) == 0
@@ -300,9 +349,13 @@ DISPLAY: list[tuple[str, Any, Any]] = [
     ("round_2", lambda x: p.rounded(x, 2), [(2.675, 2.68), (1.005, 1.01), (12.3449, 12.34)]),
     ("up", lambda x: p.round_up(x, 1), [(2.01, 2.1), (-2.01, -2.1), (2, 2)]),
     ("down", lambda x: p.round_down(x, 1), [(2.19, 2.1), (-2.19, -2.1), (2, 2)]),
-    ("fixed", lambda x: p.fixed(x, 1), [(1234.567, "1,234.6"), (0.05, "0.1"), (12, "12.0"), (1234567, "1,234,567.0")]),
+    (
+        "fixed",
+        lambda x: p.fixed(x, 1),
+        [(1234.567, "1,234.6"), (0.05, "0.1"), (12, "12.0"), (1234567, "1,234,567.0")],
+    ),
     ("join", lambda x: p.joined("a ", p.fixed(x, 0), ' "b"'), [(4.5, 'a 5 "b"')]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -383,64 +436,81 @@ BRANCHES: list[Callable[..., Any]] = [
 
 @pytest.mark.parametrize("formula", BRANCHES)
 def test_a_formula_that_branches_in_python_is_refused(formula: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match=r"^example: term wanted: a formula branched with Python's if, .*; use when\(\)"):
+    with pytest.raises(
+        TypeError, match=r"^example: term wanted: a formula branched with Python's if, .*; use when\(\)"
+    ):
         _made(wanted=_as("wanted", formula), width=width)
 
 
-@pytest.mark.parametrize("formula", [lambda width: p.when(width == 1, 1, 0), lambda width: width * (width != 1)])
+@pytest.mark.parametrize(
+    "formula", [lambda width: p.when(width == 1, 1, 0), lambda width: width * (width != 1)]
+)
 def test_equality_is_a_function(formula: Callable[..., Any]) -> None:
     """== between symbols would compare the trees, not the values."""
-    with pytest.raises(TypeError, match="term wanted"):
+    with pytest.raises(TypeError, match=r"term wanted"):
         _made(wanted=_as("wanted", formula), width=width)
 
 
 @pytest.mark.parametrize(
     "formula",
     [
-        lambda width: 3.5 * width, lambda width: width + 14, lambda width: width * -1, lambda width: width / 1e9,
-        lambda width: p.maximum(width, 0.5), lambda width: p.when(width > 3, 1, 0), lambda width: p.given(width, 7),
+        lambda width: 3.5 * width,
+        lambda width: width + 14,
+        lambda width: width * -1,
+        lambda width: width / 1e9,
+        lambda width: p.maximum(width, 0.5),
+        lambda width: p.when(width > 3, 1, 0),
+        lambda width: p.given(width, 7),
     ],
-)  # fmt: skip
+)
 def test_a_stray_number_is_refused(formula: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match=r"term wanted: the number \S+ belongs in a named constant with a unit and a source"):
+    with pytest.raises(
+        TypeError, match=r"term wanted: the number \S+ belongs in a named constant with a unit and a source"
+    ):
         _made(wanted=_as("wanted", formula), width=width)
 
 
 def test_the_digits_of_a_rounding_are_no_stray_number() -> None:
-    assert _made(wanted=_as("wanted", lambda width: p.rounded(width, 3)), width=width).reference()["wanted"] == 4
+    assert (
+        _made(wanted=_as("wanted", lambda width: p.rounded(width, 3)), width=width).reference()["wanted"] == 4
+    )
 
 
 def test_a_comparison_is_no_number() -> None:
     for formula in (lambda width: width + (width > 1), lambda width: p.when((width > 1) > 0, 1, 0)):
-        with pytest.raises(TypeError, match="term wanted: .*bool in arithmetic"):
+        with pytest.raises(TypeError, match=r"term wanted: .*bool in arithmetic"):
             _made(wanted=_as("wanted", formula), width=width)
-    with pytest.raises(TypeError, match="term wanted"):
+    with pytest.raises(TypeError, match=r"term wanted"):
         _made(wanted=_as("wanted", lambda width: width > 1), width=width)
 
 
 def test_a_cycle_is_named_with_its_path() -> None:
     members = {
-        "first": _as("first", lambda second: second), "second": _as("second", lambda third: third),
-        "third": _as("third", lambda first: first), "start": _as("start", lambda first: first),
-    }  # fmt: skip
-    with pytest.raises(ValueError, match="example: cycle first -> second -> third -> first$"):
+        "first": _as("first", lambda second: second),
+        "second": _as("second", lambda third: third),
+        "third": _as("third", lambda first: first),
+        "start": _as("start", lambda first: first),
+    }
+    with pytest.raises(ValueError, match=r"example: cycle first -> second -> third -> first$"):
         _made(**{key: members[key] for key in ("start", "first", "second", "third")})
-    with pytest.raises(ValueError, match="cycle own -> own"):
+    with pytest.raises(ValueError, match=r"cycle own -> own"):
         _made(own=_as("own", lambda own: own))
 
 
 def test_a_missing_name_is_named_with_who_needs_it() -> None:
-    with pytest.raises(NameError, match="example: wanted needs widht, which is no term, input, constant or table"):
+    with pytest.raises(
+        NameError, match=r"example: wanted needs widht, which is no term, input, constant or table"
+    ):
         _made(wanted=_as("wanted", lambda widht: widht), width=width)
 
 
 def test_a_missing_column_names_the_term() -> None:
-    with pytest.raises(Exception, match="wanted.*sizes has no column 'height'"):
+    with pytest.raises(Exception, match=r"wanted.*sizes has no column 'height'"):
         _made(wanted=_as("wanted", lambda sizes: sizes.height[1]))
 
 
 def test_a_missing_docstring_is_named() -> None:
-    with pytest.raises(ValueError, match="term wanted has no docstring"):
+    with pytest.raises(ValueError, match=r"term wanted has no docstring"):
         _made(wanted=_as("wanted", lambda width: width, doc=""), width=width)
 
 
@@ -466,13 +536,17 @@ def test_a_double_definition_is_named(first: str, second: str) -> None:
 
 def test_the_name_of_a_replacement_is_taken_too() -> None:
     replaceable = overridable(Number(0, 9))(_as("thing", lambda: 1))
-    with pytest.raises(ValueError, match="thing_override is defined twice"):
+    with pytest.raises(ValueError, match=r"thing_override is defined twice"):
         _made(thing_override=Input("count", Whole(1, 9), 1, "", ""), thing=replaceable)
 
 
 def test_what_two_modules_share_is_defined_once() -> None:
     one, two = ModuleType("one"), ModuleType("two")
-    shared = {"width": width, "wanted": _as("wanted", lambda width: width * 2), "typed": Input("count", Whole(1, 9), 1, "", "")}
+    shared = {
+        "width": width,
+        "wanted": _as("wanted", lambda width: width * 2),
+        "typed": Input("count", Whole(1, 9), 1, "", ""),
+    }
     vars(one).update(shared)
     vars(two).update(shared)
     assert Job("example", (one, two), TABLES).reference()["wanted"] == 8
@@ -521,8 +595,12 @@ def pool(name: str) -> list[dict[str, Any]]:
     large = {"batch_size": 2048}
     found += [worked | checkpointed | large | {"compute_precision": "fp32"}]
     found += [worked | checkpointed | large | {"vocabulary_size_override": 200}]
-    found += [worked | {"gpu_capacity_override_gb": 100_000, key: 1} for key in ("batch_size", "sequence_length")]
-    found += [worked | {"gpu_choice": card, "verdict_basis": "Published"} for card in job.choices("gpu_choice")[:3]]
+    found += [
+        worked | {"gpu_capacity_override_gb": 100_000, key: 1} for key in ("batch_size", "sequence_length")
+    ]
+    found += [
+        worked | {"gpu_choice": card, "verdict_basis": "Published"} for card in job.choices("gpu_choice")[:3]
+    ]
     if name == "lora":
         found += [worked | {"adapter_layers": 3}, worked | {"lora_dropout": "On"} | checkpointed]
     return found
@@ -597,11 +675,20 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Engine]:
 
 
 RESULTS = (
-    "peak_allocated_gb", "total_reserved_gb", "headroom_gb", "fit_verdict", "published_peak_allocated_gb",
-    "published_total_reserved_gb", "traced_peak_allocated_gb", "traced_total_reserved_gb",
-    "card_utilisation", "largest_batch_size", "largest_sequence_length", "published_largest_batch_size",
+    "peak_allocated_gb",
+    "total_reserved_gb",
+    "headroom_gb",
+    "fit_verdict",
+    "published_peak_allocated_gb",
+    "published_total_reserved_gb",
+    "traced_peak_allocated_gb",
+    "traced_total_reserved_gb",
+    "card_utilisation",
+    "largest_batch_size",
+    "largest_sequence_length",
+    "published_largest_batch_size",
     "published_largest_sequence_length",
-)  # fmt: skip
+)
 
 
 def first_change(name: str, job: Job) -> int | None:
@@ -638,7 +725,9 @@ def check_change(name: str, job: Job, book: Engine, cells: list[tuple[Target, fl
 ALL_CONSTANTS = [(name, module, key) for name in JOBS for module, key in constants_of(name)]
 
 
-@pytest.mark.parametrize(("name", "module", "key"), ALL_CONSTANTS, ids=[f"{n}-{k}" for n, _, k in ALL_CONSTANTS])
+@pytest.mark.parametrize(
+    ("name", "module", "key"), ALL_CONSTANTS, ids=[f"{n}-{k}" for n, _, k in ALL_CONSTANTS]
+)
 def test_one_change_of_a_constant(
     name: str, module: ModuleType, key: str, monkeypatch: pytest.MonkeyPatch, books: dict[str, Engine]
 ) -> None:
@@ -658,26 +747,37 @@ def columns_of(name: str) -> list[tuple[str, str]]:
     job = JOBS[name](load_presets())
     used = {table for table, _ in looked_up(job)}
     return [
-        (table, column) for table in sorted(used) for column, unit in job.tables[table].units.items() if unit != "text"
+        (table, column)
+        for table in sorted(used)
+        for column, unit in job.tables[table].units.items()
+        if unit != "text"
     ]
 
 
 # Columns that are only shown or kept for later jobs.
 UNUSED_COLUMNS = {
-    ("gpus", "marketed_gb"), ("gpus", "driver_total_bytes"), ("gpus", "release_year"), ("gpus", "price_usd_per_hour"),
-    ("verdicts", "code"), ("models", "maximum_positions"), ("models", "sliding_window"),
+    ("gpus", "marketed_gb"),
+    ("gpus", "driver_total_bytes"),
+    ("gpus", "release_year"),
+    ("gpus", "price_usd_per_hour"),
+    ("verdicts", "code"),
+    ("models", "maximum_positions"),
+    ("models", "sliding_window"),
     ("training_models", "maximum_positions"),
-}  # fmt: skip
+}
 ONLY_IN = {
     # columns of shared tables that the other job uses
-    ("lora", "optimizers", "bf16_state_bytes"), ("lora", "optimizers", "published_bf16_state_bytes"),
+    ("lora", "optimizers", "bf16_state_bytes"),
+    ("lora", "optimizers", "published_bf16_state_bytes"),
     # parameters stored in bf16 have no traced formula: their traced state is in Workings, in no result
     ("training", "optimizers", "bf16_state_bytes"),
-}  # fmt: skip
+}
 ALL_COLUMNS = [(name, *place) for name in JOBS for place in columns_of(name)]
 
 
-@pytest.mark.parametrize(("name", "table", "column"), ALL_COLUMNS, ids=["-".join(place) for place in ALL_COLUMNS])
+@pytest.mark.parametrize(
+    ("name", "table", "column"), ALL_COLUMNS, ids=["-".join(place) for place in ALL_COLUMNS]
+)
 def test_one_change_of_a_table_column(name: str, table: str, column: str, books: dict[str, Engine]) -> None:
     presets = load_presets()
     old = before(name)[0].tables[table]
@@ -685,7 +785,9 @@ def test_one_change_of_a_table_column(name: str, table: str, column: str, books:
     if set(old.columns[column]) <= {0, 1}:
         new_values = [1 - value for value in old.columns[column]]
     else:
-        new_values = [value * 2 if old.units[column] == "count" else value * 1.25 for value in old.columns[column]]
+        new_values = [
+            value * 2 if old.units[column] == "count" else value * 1.25 for value in old.columns[column]
+        ]
     changed = Table(table, old.keys, {**old.columns, column: new_values}, old.units)
     job = JOBS[name](
         presets._replace(**{table: changed})

@@ -51,10 +51,10 @@ def accept(job: Job, key: str, value: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or isinstance(value, str) or value is None:
+    if isinstance(value, (bool, str)) or value is None:
         return False
     try:
-        return abs(value) < float("inf")
+        return bool(abs(value) < float("inf"))
     except TypeError:
         return False
 
@@ -71,7 +71,7 @@ def _accept_choice(job: Job, key: str, value: Any, domain: Choice) -> str:
 
 
 def nearest(value: Any, names: tuple[str, ...]) -> str:
-    """"; did you mean …?" with the most alike of the names; empty when none is alike."""
+    """ "; did you mean …?" with the most alike of the names; empty when none is alike."""
     if not isinstance(value, str):
         return ""
     from difflib import get_close_matches

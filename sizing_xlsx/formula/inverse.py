@@ -135,9 +135,7 @@ class _Question:
     answer.
     """
 
-    def __init__(
-        self, job: Job, result: str, vary: str, keep: str, at_most: str, limit: str, label: str
-    ) -> None:
+    def __init__(self, job: Job, result: str, vary: str, keep: str, at_most: str, limit: str, label: str) -> None:
         self.job, self.result, self.vary, self.keep = job, result, vary, keep
         self.at_most, self.limit, self.label = at_most, limit, label
         self.trees: dict[str, Expr] = {}

@@ -24,7 +24,8 @@ class Job:
     """One kind of job: its inputs, constants, tables and terms, and the tree of each term.
 
     name: what the job is called. modules: where its formulas stand; a name is unique among them.
-    tables: the presets that formulas look things up in. worked: defaults of inputs that differ in this job.
+    tables: the presets that formulas look things up in. defaults: of inputs that differ in this
+    job. opened_on: values that replace the defaults; `worked` keeps what they were.
     """
 
     def __init__(
@@ -32,7 +33,8 @@ class Job:
         name: str,
         modules: Iterable[ModuleType],
         tables: Mapping[str, Table],
-        worked: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        opened_on: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.tables = dict(tables)
@@ -47,8 +49,9 @@ class Job:
         self.engines: dict[Any, Any] = {}
         for module in modules:
             self._collect(module)
-        for key, value in (worked or {}).items():
-            self.inputs[key] = self.inputs[key]._replace(default=value)
+        self._set_defaults(defaults or {})
+        self.worked = self.defaults()
+        self._set_defaults(opened_on or {})
         for term_name in list(self.terms):
             self._visit(term_name, ())
 
@@ -91,7 +94,10 @@ class Job:
             self.terms[facts.name] = facts
             return
         preset = "preset_" + facts.name
-        self.terms[preset], self.modules[preset] = facts._replace(name=preset, label=facts.label + ", preset"), module
+        self.terms[preset], self.modules[preset] = (
+            facts._replace(name=preset, label=facts.label + ", preset"),
+            module,
+        )
         self._replaceable(facts, override)
 
     def _replaceable(self, facts: Term, override: Override) -> None:
@@ -102,7 +108,9 @@ class Job:
         )
         self.overrides[facts.name] = override
         self.terms[facts.name] = facts._replace(
-            function=given, needs=(entered, "preset_" + facts.name), source="the value entered, else the preset"
+            function=given,
+            needs=(entered, "preset_" + facts.name),
+            source="the value entered, else the preset",
         )
 
     def _known(self, key: str) -> bool:
@@ -113,7 +121,7 @@ class Job:
         """The declared unit of a name."""
         for names in (self.terms, self.constants, self.inputs):
             if key in names:
-                return names[key].unit  # type: ignore[index]
+                return str(names[key].unit)
         raise KeyError(key)
 
     def symbol(self, key: str) -> Any:
@@ -168,8 +176,12 @@ class Job:
                 out.add(key)
         return out
 
+    def _set_defaults(self, values: Mapping[str, Any]) -> None:
+        for key, value in values.items():
+            self.inputs[key] = self.inputs[key]._replace(default=value)
+
     def defaults(self) -> dict[str, Any]:
-        """The inputs of the worked job."""
+        """What each input is where nothing is said: the worked job, or the inputs the job was opened on."""
         return {key: value.default for key, value in self.inputs.items()}
 
     # ------------------------------------------------------------------ numbers
@@ -208,6 +220,14 @@ class Job:
             self.engines["vector", results] = compile_vector(self, results)
         return self.engines["vector", results]
 
+    def steps(self, results: tuple[str, ...]) -> Any:
+        """A compiled generator over input arrays that gives each result, with its name, as soon as it is known."""
+        if ("steps", results) not in self.engines:
+            from .vector import compile_steps
+
+            self.engines["steps", results] = compile_steps(self, results)
+        return self.engines["steps", results]
+
     def accepted(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs as the formulas take them; ValueError names the argument, its value and what is right."""
         return {key: domains.accept(self, key, value) for key, value in inputs.items()}
@@ -245,9 +265,7 @@ class Job:
         """What a user should know about a job that size() accepted."""
         known = {**self.defaults(), **inputs, **values}
         return [
-            rule.message.format_map(known)
-            for key, rule in self.checks.items()
-            if not rule.fault and not values[key]
+            rule.message.format_map(known) for key, rule in self.checks.items() if not rule.fault and not values[key]
         ]
 
     def size_many(self, inputs: Mapping[str, Any], results: Iterable[str], block: int = 16_384) -> dict[str, Any]:

@@ -52,11 +52,11 @@ def _fixed(value: float, digits: int) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and value == value  # NaN, the absent value of a column, is not
+    return isinstance(value, (int, float)) and bool(value == value)  # NaN, the absent value of a column, is not
 
 
 def _root(room: float, slope: float, curvature: float) -> float:
-    return 2 * room / (slope + max(0, slope**2 + 2 * curvature * room) ** 0.5)
+    return float(2 * room / (slope + max(0, slope**2 + 2 * curvature * room) ** 0.5))
 
 
 PRIMITIVES: dict[str, Primitive] = {

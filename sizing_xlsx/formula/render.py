@@ -14,8 +14,18 @@ NameOf = Callable[[str], str]
 RangeOf = Callable[[str, "str | None"], str]
 
 _SLOT = re.compile(r"\{(\d+|\*\d*&?)\}")
-_SURFACE = {"scalar": 0, "vector": 1, "sheet": 2, "words": 3}
-_SIGNS = {"words": {"*": " × ", "/": " ÷ ", "+": " + ", "-": " − ", "<=": " ≤ ", ">=": " ≥ ", "<": " < ", ">": " > "}}
+_SIGNS = {
+    "words": {
+        "*": " × ",
+        "/": " ÷ ",
+        "+": " + ",
+        "-": " − ",
+        "<=": " ≤ ",
+        ">=": " ≥ ",
+        "<": " < ",
+        ">": " > ",
+    }
+}
 
 
 def write(tree: Expr, surface: str, name_of: NameOf, range_of: RangeOf, need: int = 0) -> str:
@@ -39,7 +49,7 @@ def write(tree: Expr, surface: str, name_of: NameOf, range_of: RangeOf, need: in
         text = left + sign + right
         return f"({text})" if level < need else text
     primitive = PRIMITIVES[op]
-    template = primitive[_SURFACE[surface]]
+    template: str = getattr(primitive, surface)
     if not template:
         raise TypeError(f"{op} has no form on the {surface} surface")
     needs, last = primitive.needs, len(primitive.needs) - 1
@@ -87,7 +97,12 @@ def sheet_formula(tree: Expr, name_of: NameOf = public_name, range_of: RangeOf =
 
 def in_words(tree: Expr, label: NameOf = label_of) -> str:
     """The formula as a reader would say it."""
-    return write(tree, "words", label, lambda table, column: f"{table.replace('_', ' ')}: {(column or '').replace('_', ' ')}")
+    return write(
+        tree,
+        "words",
+        label,
+        lambda table, column: f"{table.replace('_', ' ')}: {(column or '').replace('_', ' ')}",
+    )
 
 
 def source_text(tree: Expr, surface: str) -> str:

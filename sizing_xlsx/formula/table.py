@@ -73,4 +73,3 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.keys)
-

@@ -7,11 +7,11 @@ with a unit such as "bytes per GB": bytes / (bytes per GB) gives GB.
 
 from __future__ import annotations
 
-COUNTS = frozenset(
-    "count counts tokens token rows row layers layer parameters parameter heads share switch values value"
-    " experts steps step element".split()
-)
-KINDS = frozenset("bytes GB GiB MiB seconds hours FLOP USD text bool".split())
+COUNTS = frozenset((
+    "count", "counts", "tokens", "token", "rows", "row", "layers", "layer", "parameters", "parameter", "heads",
+    "share", "switch", "values", "value", "experts", "steps", "step", "element",
+))  # fmt: skip
+KINDS = frozenset(("bytes", "GB", "GiB", "MiB", "seconds", "hours", "FLOP", "USD", "text", "bool"))
 
 
 def kind_of(unit: str) -> str:

@@ -6,7 +6,7 @@ the processor's cache. NumPy evaluates both branches of when(): no formula may d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from . import domains
 from .declare import Choice, Whole
+from .expression import names_in
 from .render import ranges_in, source_range, source_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ def _given(value: Any, otherwise: Any) -> Any:
 def _choose(index: Any, *values: Any) -> Any:
     if np.ndim(index) == 0:
         return values[int(index) - 1]
-    return np.choose(np.asarray(index).astype(np.intp) - 1, values)
+    count = len(index)
+    rows = np.empty((len(values), count))
+    for row, value in zip(rows, values, strict=True):
+        row[:] = value
+    return rows.ravel().take((index.astype(np.intp) - 1) * count + np.arange(count))
 
 
 def _root(room: Any, slope: Any, curvature: Any) -> Any:
@@ -64,6 +69,20 @@ def _root(room: Any, slope: Any, curvature: Any) -> Any:
 
 def compile_vector(job: Job, results: tuple[str, ...]) -> Callable[..., tuple[Any, ...]]:
     """The results' terms as one function over arrays."""
+    steps = compile_steps(job, results)
+
+    def many_jobs(**inputs: Any) -> tuple[Any, ...]:
+        found = dict(steps(**inputs))
+        return tuple(found[key] for key in results)
+
+    return many_jobs
+
+
+def compile_steps(job: Job, results: tuple[str, ...]) -> Callable[..., Iterator[tuple[str, Any]]]:
+    """The results' terms as one generator over arrays: each result with its name as soon as it is known.
+
+    A term that nothing further needs is dropped at once: its memory, still in the cache, serves the next.
+    """
     namespace: dict[str, Any] = {
         "nan": np.nan,
         "where": _where,
@@ -95,11 +114,15 @@ def compile_vector(job: Job, results: tuple[str, ...]) -> Callable[..., tuple[An
     namespace["number"] = np.float64
     arguments = [f"{key}={_default(value.default)}" for key, value in job.inputs.items()]
     arguments += [f"{key}={value.value!r}" for key, value in job.constants.items()]
-    lines = [f"    {key} = {source_text(job.trees[key], 'vector')}" for key in needed]
-    source = f"def many_jobs(*, {', '.join(arguments)}):\n" + "\n".join(lines)
-    source += f"\n    return ({''.join(key + ', ' for key in results)})"
-    exec(compile(source, f"<{job.name}, vector>", "exec"), namespace)
-    function: Callable[..., tuple[Any, ...]] = namespace["many_jobs"]
+    lines = [f"def many_jobs(*, {', '.join(arguments)}):"]
+    last_user = {used: key for key in needed for used in (key, *names_in(job.trees[key]))}
+    for key in needed:
+        lines.append(f"    {key} = {source_text(job.trees[key], 'vector')}")
+        if key in results:
+            lines.append(f"    yield {key!r}, {key}")
+        lines += [f"    del {used}" for used in dict.fromkeys((key, *names_in(job.trees[key]))) if last_user[used] == key]
+    exec(compile("\n".join(lines), f"<{job.name}, vector>", "exec"), namespace)
+    function: Callable[..., Iterator[tuple[str, Any]]] = namespace["many_jobs"]
     return function
 
 
@@ -114,18 +137,17 @@ def run(job: Job, inputs: Mapping[str, Any], results: tuple[str, ...], block: in
     if unknown:
         raise TypeError(f"{unknown[0]} is no result of {job.name}")
     wanted = results + tuple(key for key, rule in job.checks.items() if rule.fault and key not in results)
-    function = job.vector(wanted)
-    out: list[Any] = [None] * len(wanted)
+    steps = job.steps(wanted)
+    answer: dict[str, Any] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
         for start in range(0, count, block):
             part = {key: _slice(value, start, start + block) for key, value in columns.items()}
-            for i, value in enumerate(function(**part)):
+            for key, value in steps(**part):
                 if isinstance(value, tuple):
                     value = np.array(value[0], dtype=object)[value[1]]
-                if out[i] is None:
-                    out[i] = np.empty(count, dtype=np.asarray(value).dtype)
-                out[i][start : start + block] = value
-    answer = dict(zip(wanted, out, strict=True))
+                if key not in answer:
+                    answer[key] = np.empty(count, dtype=np.asarray(value).dtype)
+                answer[key][start : start + block] = value
     for key, rule in job.checks.items():
         if rule.fault and not np.all(answer[key]):
             row = int(np.argmin(answer[key]))

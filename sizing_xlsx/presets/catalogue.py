@@ -233,10 +233,7 @@ def _read(folder: Path) -> Presets:
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]], units: Mapping[str, str]) -> Table:
     """A table of the columns that have a unit; unknown cells become 0, or "" in text."""
-    columns = {
-        column: [row[column] or ("" if unit == "text" else 0) for row in rows]
-        for column, unit in units.items()
-    }
+    columns = {column: [row[column] or ("" if unit == "text" else 0) for row in rows] for column, unit in units.items()}
     return Table(name, [row["name"] for row in rows], columns, units)
 
 

@@ -311,9 +311,7 @@ def _checked_texts(raw: Mapping[str, object], where: str) -> str:
         raise ValueError(f'{where}: model_type is missing; it should name the family, such as "llama"')
     family = raw["model_type"]
     if not isinstance(family, str):
-        raise ValueError(
-            f'{where}: model_type is {shown(family)}; it should name the family, such as "llama"'
-        )
+        raise ValueError(f'{where}: model_type is {shown(family)}; it should name the family, such as "llama"')
     return checked_name(family, where, "model_type")
 
 
@@ -329,9 +327,7 @@ def _check_numbers(raw: Mapping[str, object], where: str) -> None:
             elif isinstance(value, list | tuple):
                 deeper += [(field, item) for item in value]
             elif isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(
-                    f"{where}: {one_line(field)} is {shown(value)}; it should be a finite number"
-                )
+                raise ValueError(f"{where}: {one_line(field)} is {shown(value)}; it should be a finite number")
         if not deeper:
             return
         level = deeper
@@ -343,15 +339,11 @@ def _parsed(text: str, where: str) -> Mapping[str, object]:
     try:
         content = json.loads(text, object_pairs_hook=_unique_keys(where), parse_int=_whole_number(where))
     except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        raise ValueError(f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise ValueError(f"{where} is nested too deeply; a config.json has a few levels") from None
     if not isinstance(content, dict):
-        raise ValueError(
-            f"{where} holds {shown(content)}; a config.json is one object of fields and their values"
-        )
+        raise ValueError(f"{where} holds {shown(content)}; a config.json is one object of fields and their values")
     return content
 
 

@@ -49,10 +49,7 @@ def read_rows(path: Path, kinds: Mapping[str, str]) -> list[Row]:
                     raise ValueError(
                         f"{line} has {len(cells)} cells; it should have {len(header)}, one for each column"
                     )
-                row = {
-                    name: _cell(text, kind, line, name)
-                    for (name, kind), text in zip(columns, cells, strict=True)
-                }
+                row = {name: _cell(text, kind, line, name) for (name, kind), text in zip(columns, cells, strict=True)}
                 first = lines.setdefault(str(row[key]).casefold(), reader.line_num)
                 if first != reader.line_num:
                     raise ValueError(

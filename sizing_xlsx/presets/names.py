@@ -39,12 +39,10 @@ def checked_name(value: str, where: str, what: str) -> str:
         raise ValueError(f"{where}: {what} is empty; it should be a name")
     if len(value) > MAXIMUM_LENGTH:
         raise ValueError(
-            f"{where}: {what} is {shown(value)}, {len(value):,} characters long; "
-            f"a name has at most {MAXIMUM_LENGTH}"
+            f"{where}: {what} is {shown(value)}, {len(value):,} characters long; a name has at most {MAXIMUM_LENGTH}"
         )
     if stripped[0] in "=+-@" or any(c in "*?~" for c in value) or not value.isprintable():
         raise ValueError(
-            f"{where}: {what} is {shown(value)}; "
-            "a name may not begin with = + - @ or hold * ? ~ or control characters"
+            f"{where}: {what} is {shown(value)}; a name may not begin with = + - @ or hold * ? ~ or control characters"
         )
     return value

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from ..presets.catalogue import Presets
     from .sheets.chart_data import WhatIf
-    from .sheets.validation import Runs
 
 
 class Raw(NamedTuple):
@@ -39,10 +38,15 @@ class Book:
     """One workbook of one job. See write_book() in build.py for the order in which its sheets are made."""
 
     what_if: WhatIf
-    runs: Runs
 
     def __init__(
-        self, path: Path, job: Job, template: Mapping[str, Any], presets: Presets, stamp: str, provenance: Mapping[str, str]
+        self,
+        path: Path,
+        job: Job,
+        template: Mapping[str, Any],
+        presets: Presets,
+        stamp: str,
+        provenance: Mapping[str, str],
     ) -> None:
         import xlsxwriter
 
@@ -109,7 +113,7 @@ class Book:
         """What a reader calls a symbol."""
         for facts in (self.job.terms, self.job.constants, self.job.inputs):
             if symbol in facts:
-                return facts[symbol].label  # type: ignore[index]
+                return str(facts[symbol].label)
         return symbol.replace("_", " ")
 
     def joined(self, text: str, figure: Expr) -> Any:
@@ -146,7 +150,9 @@ class Book:
         if content is None:
             ws.write_blank(row, column, None, style)
         elif isinstance(content, Expr):
-            ws.write_formula(row, column, sheet_formula(content, self.cell_name, column_name), style, self.value(content))
+            ws.write_formula(
+                row, column, sheet_formula(content, self.cell_name, column_name), style, self.value(content)
+            )
         elif isinstance(content, Raw):
             ws.write_formula(row, column, content.formula, style, content.value)
         elif isinstance(content, str):

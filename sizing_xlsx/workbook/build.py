@@ -35,9 +35,9 @@ def load_template(name: str) -> dict[str, Any]:
         return tomllib.load(file)
 
 
-def workbook_job(name: str, presets: Presets, worked: Mapping[str, Any] | None = None) -> Job:
-    """The job with the figures that only a workbook shows. worked: inputs it opens on, where not the article's."""
-    return JOBS[name](presets, extra=(figures,), worked=worked)
+def workbook_job(name: str, presets: Presets, opened_on: Mapping[str, Any] | None = None) -> Job:
+    """The job with the figures that only a workbook shows. opened_on: inputs, where not the article's."""
+    return JOBS[name](presets, extra=(figures,), opened_on=opened_on)
 
 
 def build(output: Path, presets: Presets | None = None, folder: Path | None = None) -> list[Path]:
@@ -71,12 +71,12 @@ def write_book(
     template: dict[str, Any],
     presets: Presets,
     folder: Path | None = None,
-    worked: Mapping[str, Any] | None = None,
+    opened_on: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write one workbook; worked: the inputs it opens on, where they are not the article's."""
+    """Write one workbook; opened_on: inputs, where they are not the article's."""
     import tomllib
 
-    job = workbook_job(name, presets, worked)
+    job = workbook_job(name, presets, opened_on)
     with ((folder or presets_folder()) / "release.toml").open("rb") as file:
         date = tomllib.load(file)["data_date"]
     spoken = f"{date.day} {date:%B} {date.year}"

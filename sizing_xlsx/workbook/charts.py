@@ -129,8 +129,7 @@ def memory_by_part(
     settings = look["charts"][layout]
     if len(parts) > len(settings["colours"]):
         raise ValueError(
-            f"parts has {len(parts)} series; at most {len(settings['colours'])} can be told apart, "
-            "join the small ones"
+            f"parts has {len(parts)} series; at most {len(settings['colours'])} can be told apart, join the small ones"
         )
     chart = _new(workbook, _BarChart, {"type": "bar", "subtype": "stacked"})
     for part, token in zip(parts, settings["colours"], strict=False):
@@ -213,9 +212,7 @@ def predicted_against_measured(
     """
     settings = look["charts"]["predicted_against_measured"]
     if len(levers) > len(settings["markers"]):
-        raise ValueError(
-            f"levers has {len(levers)} series; at most {len(settings['markers'])} can be told apart"
-        )
+        raise ValueError(f"levers has {len(levers)} series; at most {len(settings['markers'])} can be told apart")
     chart = _new(workbook, _ScatterChart, {"type": "scatter", "subtype": "straight"})
     _line(chart, look, exact, "edge", "solid", 0.75)
     _line(chart, look, above, "edge", "square_dot", 0.75)
@@ -366,9 +363,7 @@ def _marked(
     chart.add_series({**series, "line": {"none": True}, "marker": marker})
 
 
-def _dress(
-    chart: Chart, look: Look, title: CellRef, plot: Sequence[float], hidden_entries: Sequence[int] = ()
-) -> None:
+def _dress(chart: Chart, look: Look, title: CellRef, plot: Sequence[float], hidden_entries: Sequence[int] = ()) -> None:
     settings = look["charts"]
     left, top, width, height = plot
     at_x, at_y = settings["title_at"]

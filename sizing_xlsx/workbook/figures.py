@@ -54,8 +54,13 @@ def headroom_shown_gb(usable_shown_gb: Any, others_shown_gb: Any, total_shown_gb
 
 
 @term("GB")
-def shortfall_shown_gb(peak_allocated: Any, total_to_size_against: Any, capacity_available: Any, rests_on_traced: Any,
-                       bytes_per_gb: Any) -> Any:
+def shortfall_shown_gb(
+    peak_allocated: Any,
+    total_to_size_against: Any,
+    capacity_available: Any,
+    rests_on_traced: Any,
+    bytes_per_gb: Any,
+) -> Any:
     """By how much the deciding figure exceeds what is available, rounded up."""
     deciding = when(rests_on_traced > 0, peak_allocated, total_to_size_against)
     return round_up((deciding - capacity_available) / bytes_per_gb, 1)

@@ -54,8 +54,8 @@ def validation(book: Book, key: str) -> dict[str, Any]:
     if isinstance(domain, Whole) and domain.word:
         name = public_name(key)
         high = public_name(domain.high) if isinstance(domain.high, str) else domain.high
-        test = f'=IF(ISNUMBER({name}),({name}>={domain.low})*({name}<={high})*({name}=INT({name}))=1,{name}="{domain.word}")'
-        return {**rule, "validate": "custom", "value": test}
+        in_range = f"({name}>={domain.low})*({name}<={high})*({name}=INT({name}))=1"
+        return {**rule, "validate": "custom", "value": f'=IF(ISNUMBER({name}),{in_range},{name}="{domain.word}")'}
     kind = "integer" if isinstance(domain, Whole) else "decimal"
     return {**rule, "validate": kind, "criteria": "between", "minimum": domain.low, "maximum": domain.high}
 

@@ -52,9 +52,7 @@ class JobTable:
         """The formulas of one row of the sheet (row from 0), by term."""
         from xlsxwriter.utility import xl_col_to_name
 
-        address = {
-            symbol: f"${xl_col_to_name(first_column + at)}{row + 1}" for at, symbol in enumerate(self.columns)
-        }
+        address = {symbol: f"${xl_col_to_name(first_column + at)}{row + 1}" for at, symbol in enumerate(self.columns)}
         return {
             key: sheet_formula(tree, lambda symbol: address.get(symbol) or public_name(symbol), column_name)
             for key, tree in self.trees.items()

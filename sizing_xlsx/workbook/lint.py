@@ -43,9 +43,7 @@ _BANNED = {
     **dict.fromkeys(("LET", "LAMBDA"), "does not work in older Excel, LibreOffice or Google Sheets"),
     "TEXT": "depends on the reader's locale; use FIXED",
 }
-_DECIMALS = frozenset(
-    {"ROUND", "ROUNDUP", "ROUNDDOWN", "FIXED"}
-)  # their second argument may be a literal 0 to 4
+_DECIMALS = frozenset({"ROUND", "ROUNDUP", "ROUNDDOWN", "FIXED"})  # their second argument may be a literal 0 to 4
 SHEET_RULES = ("protection", "gridlines", "print area", "one page wide", "footer", "freeze panes")
 
 Exempt = Callable[[str, str, str], bool]
@@ -59,9 +57,7 @@ _REFERENCE = re.compile(
 _CELL = re.compile(r"\$?([A-Za-z]{1,3})\$?(\d{1,7})")
 _CELL_OR_RANGE = re.compile(r"\$?[A-Za-z]{1,3}\$?\d{1,7}(:\$?[A-Za-z]{1,3}\$?\d{1,7})?")
 _WHOLE = re.compile(r"\$?[A-Za-z]{1,3}:\$?[A-Za-z]{1,3}|\$?\d+:\$?\d+")
-_TARGET = re.compile(
-    r"(?P<sheet>'(?:[^']|'')+'|[\w.]+)!\$(?P<c1>[A-Z]{1,3})\$\d+(:\$(?P<c2>[A-Z]{1,3})\$\d+)?"
-)
+_TARGET = re.compile(r"(?P<sheet>'(?:[^']|'')+'|[\w.]+)!\$(?P<c1>[A-Z]{1,3})\$\d+(:\$(?P<c2>[A-Z]{1,3})\$\d+)?")
 _R1C1_NAME = re.compile(r"(?i)R\d*(C\d*)?|C\d*")
 _DASHES = frozenset({"-", "–", "−"})
 
@@ -136,9 +132,7 @@ class _Book:
             with zipfile.ZipFile(io.BytesIO(Path(path).read_bytes())) as archive:
                 self.infos = archive.infolist()
                 if len(self.infos) > MAX_PARTS or sum(info.file_size for info in self.infos) > MAX_UNPACKED:
-                    raise ValueError(
-                        f"{path} holds more than {MAX_PARTS} parts or {MAX_UNPACKED} bytes unpacked"
-                    )
+                    raise ValueError(f"{path} holds more than {MAX_PARTS} parts or {MAX_UNPACKED} bytes unpacked")
                 self.parts = {info.filename: archive.read(info) for info in self.infos}
         except zipfile.BadZipFile:
             raise ValueError(f"{path} is not an .xlsx workbook: it is no zip file") from None
@@ -152,8 +146,7 @@ class _Book:
         ]
         self.sheets = [s for s in self.sheets if s[1].startswith("xl/worksheets/")]
         self.names = [
-            (e.get("name", ""), e.get("localSheetId"), e.text or "")
-            for e in self.workbook.iter(_MAIN + "definedName")
+            (e.get("name", ""), e.get("localSheetId"), e.text or "") for e in self.workbook.iter(_MAIN + "definedName")
         ]
         self.known_sheets = frozenset(name.casefold() for name, _, _ in self.sheets)
         self.known_names = frozenset(name.casefold() for name, _, _ in self.names)
@@ -235,9 +228,7 @@ def _names(book: _Book, generated: set[str]) -> Iterator[str]:
         where = f"Name {name}"
         if name.casefold() in seen:
             first = seen[name.casefold()]
-            yield (
-                f"{where}: defined twice" if first == name else f"{where}: differs from {first} only by case"
-            )
+            yield (f"{where}: defined twice" if first == name else f"{where}: differs from {first} only by case")
         seen.setdefault(name.casefold(), name)
         if not name.isascii() or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name):
             yield f"{where}: only ASCII letters, digits and underscores are safe in a name"
@@ -271,9 +262,7 @@ def _unquote(sheet: str) -> str:
 # -- one sheet
 
 
-def _layout(
-    book: _Book, sheet: str, root: ET.Element, without: Mapping[str, Collection[str]]
-) -> Iterator[str]:
+def _layout(book: _Book, sheet: str, root: ET.Element, without: Mapping[str, Collection[str]]) -> Iterator[str]:
     """Rules for how a sheet is protected, shown and printed."""
 
     def needs(rule: str) -> bool:
@@ -307,9 +296,7 @@ def _layout(
         yield f"{sheet}!{merged.get('ref')}: cells are merged; centre across the selection instead"
 
 
-def _validations(
-    book: _Book, sheet: str, root: ET.Element, functions: frozenset[str]
-) -> tuple[list[str], list[Box]]:
+def _validations(book: _Book, sheet: str, root: ET.Element, functions: frozenset[str]) -> tuple[list[str], list[Box]]:
     """Rules for data validations, and the boxes that they cover."""
     found: list[str] = []
     boxes: list[Box] = []
@@ -330,16 +317,10 @@ def _validations(
         elif not source:
             found.append(f"{where}: the data validation has nothing to check against")
         if kind == "list" and source.startswith('"'):
-            extra = (
-                " and longer than 255 characters, which corrupts the file" if len(source) - 2 > 255 else ""
-            )
-            found.append(
-                f"{where}: the list is typed into the data validation{extra}; refer to a range or a name"
-            )
+            extra = " and longer than 255 characters, which corrupts the file" if len(source) - 2 > 255 else ""
+            found.append(f"{where}: the list is typed into the data validation{extra}; refer to a range or a name")
         elif source:
-            found += [
-                f"{where}: data validation {p}" for p in _problems("=" + source, functions, book) if p.hard
-            ]
+            found += [f"{where}: data validation {p}" for p in _problems("=" + source, functions, book) if p.hard]
         if rule.get("showErrorMessage") not in ("1", "true"):
             found.append(f"{where}: the data validation shows no error message, so it accepts anything")
         if rule.get("errorStyle", "stop") != "stop":
@@ -556,11 +537,7 @@ def _analyse(
         return (_problem(f"cannot be read: {error}", hard=True),), 0
     for left, space, right in zip(tokens, tokens[1:], tokens[2:], strict=False):
         ends = left.type == Token.OPERAND or left.subtype == Token.CLOSE
-        if (
-            space.type == Token.WSPACE
-            and ends
-            and (right.type == Token.OPERAND or right.subtype == Token.OPEN)
-        ):
+        if space.type == Token.WSPACE and ends and (right.type == Token.OPERAND or right.subtype == Token.OPEN):
             found.append(_problem("intersects ranges", hard=True))
     levels = [_Level("", False)]
     deepest = 0
@@ -595,13 +572,9 @@ def _analyse(
         if kind == Token.OP_IN:
             if value == "^":
                 if level.minus:
-                    found.append(
-                        _problem("has a minus before a power; -2^2 is 4 in a sheet, so use parentheses")
-                    )
+                    found.append(_problem("has a minus before a power; -2^2 is 4 in a sheet, so use parentheses"))
                 if level.power:
-                    found.append(
-                        _problem("has a power of a power; 2^3^2 is 64 in a sheet, so use parentheses")
-                    )
+                    found.append(_problem("has a power of a power; 2^3^2 is 64 in a sheet, so use parentheses"))
                 level.power = power = True
             else:
                 level.minus = level.power = power = False
@@ -630,9 +603,7 @@ def _function(name: str, functions: frozenset[str]) -> Iterator[_Problem]:
     if plain in _BANNED:
         yield _problem(f"uses {plain}, which {_BANNED[plain]}", hard=True)
     else:
-        yield _problem(
-            f"uses {plain}, which is not among the functions that work everywhere", hard=plain != name
-        )
+        yield _problem(f"uses {plain}, which is not among the functions that work everywhere", hard=plain != name)
 
 
 def _operand(
@@ -666,9 +637,7 @@ def _range(value: str, sheets: frozenset[str], names: frozenset[str]) -> Iterato
     elif "#" in place:
         yield _problem(f"refers to {value}, which is an error or a spilled range", hard=True)
     elif sheet and _unquote(sheet).casefold() not in sheets:
-        yield _problem(
-            f"refers to the sheet {_unquote(sheet)!r}, which this workbook does not have", hard=True
-        )
+        yield _problem(f"refers to the sheet {_unquote(sheet)!r}, which this workbook does not have", hard=True)
     elif not _CELL_OR_RANGE.fullmatch(place) and place.casefold() not in names:
         yield _problem(f"refers to {value!r}, which is neither a cell nor a defined name", hard=True)
 

@@ -59,9 +59,7 @@ def column_widths(look: Look, kind: str, last_column: int | None = None) -> list
     if "widths" in sheet:
         return list(sheet["widths"])
     if last_column is None or last_column < 2:
-        raise ValueError(
-            f"last_column is {last_column!r}; a {kind} sheet needs the right gutter's, 2 or more"
-        )
+        raise ValueError(f"last_column is {last_column!r}; a {kind} sheet needs the right gutter's, 2 or more")
     columns = [sheet["column"]] * (last_column - 2)
     return [sheet["gutter"], sheet["name"], *columns, sheet["end"]]
 
@@ -164,7 +162,9 @@ def strip(
     return 7
 
 
-def plain_head(ws: Worksheet, styles: Styles, *, last_column: int, title: Any, sentence: Any, stamp: Any, put: Put) -> int:
+def plain_head(
+    ws: Worksheet, styles: Styles, *, last_column: int, title: Any, sentence: Any, stamp: Any, put: Put
+) -> int:
     """Title, stamp and one sentence in rows 0 and 1, for sheets without tiles; returns the first row below."""
     fill_row(ws, 0, 0, last_column, styles["strip"], styles.look["rows"]["title"])
     fill_row(ws, 1, 0, last_column, styles["strip_edge"], styles.look["rows"]["sentence"])
@@ -184,17 +184,11 @@ def wrapped_height(*texts: tuple[str, float]) -> float:
     return 13.5 * max(lines_needed(text, width) for text, width in texts) + 5
 
 
-def tile_row(
-    ws: Worksheet, styles: Styles, row: int, tiles: Sequence[Tile], put: Put, *, notes: bool = True
-) -> None:
+def tile_row(ws: Worksheet, styles: Styles, row: int, tiles: Sequence[Tile], put: Put, *, notes: bool = True) -> None:
     """Tiles in three rows from `row` on: label, value and, with notes, a note or gauge."""
     for tile in tiles:
         verdict = tile.kind == "verdict"
-        names = (
-            ("verdict_label", "verdict", "verdict_note")
-            if verdict
-            else ("tile_label", tile.style, "tile_note")
-        )
+        names = ("verdict_label", "verdict", "verdict_note") if verdict else ("tile_label", tile.style, "tile_note")
         contents = (tile.label, tile.value, tile.note)
         last_row = row + (2 if notes else 1)
         for at, (name, content) in enumerate(zip(names, contents, strict=True)):
@@ -290,9 +284,7 @@ def verdict_marks(ws: Worksheet, styles: Styles, area: Area, word: tuple[int, in
         if name == "check":
             continue
         rule = f'={address}="{state["word"]}"'
-        ws.conditional_format(
-            *area, {"type": "formula", "criteria": rule, "format": styles.state(name, where="tile")}
-        )
+        ws.conditional_format(*area, {"type": "formula", "criteria": rule, "format": styles.state(name, where="tile")})
     begins = f'=LEFT({address},LEN("{states["check"]["word"]}"))="{states["check"]["word"]}"'
     check = styles.state("check", where="tile")
     ws.conditional_format(*area, {"type": "formula", "criteria": begins, "format": check})

@@ -58,9 +58,7 @@ def colour(look: Look, token: str) -> str:
     try:
         return f"#{look['palette'][token]}"
     except KeyError:
-        raise ValueError(
-            f"colour is {token!r}; it must be a token of the palette in look.toml, such as ink"
-        ) from None
+        raise ValueError(f"colour is {token!r}; it must be a token of the palette in look.toml, such as ink") from None
 
 
 def number_format(look: Look, token: str) -> str:
@@ -68,9 +66,7 @@ def number_format(look: Look, token: str) -> str:
     try:
         return str(look["formats"][token])
     except KeyError:
-        raise ValueError(
-            f"format is {token!r}; it must be one of {', '.join(look['formats'])} in look.toml"
-        ) from None
+        raise ValueError(f"format is {token!r}; it must be one of {', '.join(look['formats'])} in look.toml") from None
 
 
 def workbook_options(look: Look) -> dict[str, Any]:

@@ -34,7 +34,9 @@ def sentence(text: Any, sym: Callable[[str], Expr]) -> Any:
         try:
             parts.append(_shown(sym(slot[1]), slot[2] or "", sym))
         except KeyError:
-            raise ValueError(f"the template says {slot[0]}, but there is no input, term or constant {slot[1]}") from None
+            raise ValueError(
+                f"the template says {slot[0]}, but there is no input, term or constant {slot[1]}"
+            ) from None
         end = slot.end()
     if not parts:
         return text

@@ -5,21 +5,27 @@ from typing import Any
 from ...formula.declare import Choice, Input, Whole, check, term
 from ...formula.primitives import given, when
 
-lora_rank = Input(
-    "count", Whole(1, 8_192), 8, "LoRA rank", "Inner width of each adapter; 8 to 64 is usual."
-)
+lora_rank = Input("count", Whole(1, 8_192), 8, "LoRA rank", "Inner width of each adapter; 8 to 64 is usual.")
 adapter_targets = Input(
-    "text", Choice("target_sets"), "All seven", "Adapter targets", "Which linear modules get an adapter; each keeps a copy of its input."
+    "text",
+    Choice("target_sets"),
+    "All seven",
+    "Adapter targets",
+    "Which linear modules get an adapter; each keeps a copy of its input.",
 )
 adapter_layers = Input(
     "layers",
     Whole(1, "layer_count", "all"),
     "all",
     "Adapter layers",
-    "\"all\", or the number of top layers; the backward pass stops below the lowest one.",
+    '"all", or the number of top layers; the backward pass stops below the lowest one.',
 )
 lora_dropout = Input(
-    "text", Choice("switches"), "Off", "LoRA dropout", "On when its rate is above 0; keeps a mask for each adapter's input."
+    "text",
+    Choice("switches"),
+    "Off",
+    "LoRA dropout",
+    "On when its rate is above 0; keeps a mask for each adapter's input.",
 )
 
 target_query = Input(
@@ -37,9 +43,7 @@ target_output = Input(
 target_gate = Input(
     "text", Choice("switches"), "On", "Target: gate", "gate_proj; counts when Adapter targets is Own choice."
 )
-target_up = Input(
-    "text", Choice("switches"), "On", "Target: up", "up_proj; counts when Adapter targets is Own choice."
-)
+target_up = Input("text", Choice("switches"), "On", "Target: up", "up_proj; counts when Adapter targets is Own choice.")
 target_down = Input(
     "text", Choice("switches"), "On", "Target: down", "down_proj; counts when Adapter targets is Own choice."
 )
@@ -75,13 +79,11 @@ def dropout_on(switches: Any, lora_dropout: Any) -> Any:
     return switches.value[switches.row_of(lora_dropout)]
 
 
-
 @term("switch")
 def query_adapter(own_targets: Any, switches: Any, target_query: Any, target_sets: Any, target_set_row: Any) -> Any:
     """1 when the query projection has an adapter."""
     own = switches.value[switches.row_of(target_query)]
     return when(own_targets > 0, own, target_sets.query[target_set_row])
-
 
 
 @term("switch")
@@ -91,13 +93,11 @@ def key_adapter(own_targets: Any, switches: Any, target_key: Any, target_sets: A
     return when(own_targets > 0, own, target_sets.key[target_set_row])
 
 
-
 @term("switch")
 def value_adapter(own_targets: Any, switches: Any, target_value: Any, target_sets: Any, target_set_row: Any) -> Any:
     """1 when the value projection has an adapter."""
     own = switches.value[switches.row_of(target_value)]
     return when(own_targets > 0, own, target_sets.value[target_set_row])
-
 
 
 @term("switch")
@@ -107,13 +107,11 @@ def output_adapter(own_targets: Any, switches: Any, target_output: Any, target_s
     return when(own_targets > 0, own, target_sets.output[target_set_row])
 
 
-
 @term("switch")
 def gate_adapter(own_targets: Any, switches: Any, target_gate: Any, target_sets: Any, target_set_row: Any) -> Any:
     """1 when the gate projection has an adapter."""
     own = switches.value[switches.row_of(target_gate)]
     return when(own_targets > 0, own, target_sets.gate[target_set_row])
-
 
 
 @term("switch")
@@ -123,13 +121,11 @@ def up_adapter(own_targets: Any, switches: Any, target_up: Any, target_sets: Any
     return when(own_targets > 0, own, target_sets.up[target_set_row])
 
 
-
 @term("switch")
 def down_adapter(own_targets: Any, switches: Any, target_down: Any, target_sets: Any, target_set_row: Any) -> Any:
     """1 when the down projection has an adapter."""
     own = switches.value[switches.row_of(target_down)]
     return when(own_targets > 0, own, target_sets.down[target_set_row])
-
 
 
 @term("count")
@@ -179,9 +175,7 @@ def adapter_output_width(
 
 
 @term("parameters")
-def adapter_parameters(
-    lora_rank: Any, reached_layers: Any, adapter_input_width: Any, adapter_output_width: Any
-) -> Any:
+def adapter_parameters(lora_rank: Any, reached_layers: Any, adapter_input_width: Any, adapter_output_width: Any) -> Any:
     """Trained parameters (Na): rank times (input + output width), over all targets of all reached layers."""
     return lora_rank * reached_layers * (adapter_input_width + adapter_output_width)
 

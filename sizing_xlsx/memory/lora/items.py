@@ -13,16 +13,16 @@ def traced_moment(
     """The moment that sets the traced peak: 1 loss backward, 2 loss forward, 3 last layer, 4 optimizer step."""
     later = when(last_layer_moment >= traced_allocated, 1, 2)
     return 1 + when(
-        loss_backward_moment >= traced_allocated, 0, when(loss_forward_moment >= traced_allocated, 1, 1 + later)
+        loss_backward_moment >= traced_allocated,
+        0,
+        when(loss_forward_moment >= traced_allocated, 1, 1 + later),
     )
 
 
 @term("bytes")
 def traced_gradients(traced_moment: Any, accumulated_gradients: Any, adapter_gradients: Any) -> Any:
     """Gradients alive at the traced peak: none in the loss of the first micro-batch."""
-    return choose(
-        traced_moment, accumulated_gradients, accumulated_gradients, accumulated_gradients, adapter_gradients
-    )
+    return choose(traced_moment, accumulated_gradients, accumulated_gradients, accumulated_gradients, adapter_gradients)
 
 
 @term("bytes")
@@ -91,13 +91,14 @@ def traced_items(
 
 @term("count")
 def published_moment(
-    checkpointing_on: Any, published_allocated: Any, published_backward_moment: Any, published_forward_moment: Any
+    checkpointing_on: Any,
+    published_allocated: Any,
+    published_backward_moment: Any,
+    published_forward_moment: Any,
 ) -> Any:
     """What sets the published peak: 1 the plain sum; checkpointed 2 backward, 3 forward, 4 optimizer step."""
     later = when(published_forward_moment >= published_allocated, 1, 2)
-    return 1 + when(
-        checkpointing_on > 0, when(published_backward_moment >= published_allocated, 1, 1 + later), 0
-    )
+    return 1 + when(checkpointing_on > 0, when(published_backward_moment >= published_allocated, 1, 1 + later), 0)
 
 
 @term("bytes")

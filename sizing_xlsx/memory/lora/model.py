@@ -7,10 +7,18 @@ from ...formula.primitives import floor, when
 
 _CONFIG = "the model's config.json"
 base_model = Input(
-    "text", Choice("models"), "TinyLlama/TinyLlama-1.1B-Chat-v1.0", "Base model", "The model you adapt; its shape comes from its config.json."
+    "text",
+    Choice("models"),
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "Base model",
+    "The model you adapt; its shape comes from its config.json.",
 )
 base_storage_format = Input(
-    "text", Choice("storage_formats"), "bf16", "Base storage format", "How the frozen weights are kept on the card."
+    "text",
+    Choice("storage_formats"),
+    "bf16",
+    "Base storage format",
+    "How the frozen weights are kept on the card.",
 )
 
 
@@ -112,9 +120,7 @@ def layer_output_rows(hidden_size: Any, query_width: Any, kv_width: Any, mlp_wid
 
 
 @term("parameters")
-def attention_bias_parameters(
-    models: Any, model_row: Any, query_width: Any, kv_width: Any, hidden_size: Any
-) -> Any:
+def attention_bias_parameters(models: Any, model_row: Any, query_width: Any, kv_width: Any, hidden_size: Any) -> Any:
     """Biases of one layer's attention, where the family has them."""
     qkv = models.qkv_bias[model_row] * (query_width + 2 * kv_width)
     return qkv + models.output_bias[model_row] * hidden_size

@@ -10,9 +10,7 @@ from ...formula.declare import Constant, term
 from ...formula.primitives import maximum, when
 
 _ARTICLE = "fine-tuning article"
-published_hidden_copies = Constant(
-    6, "count", "Published: hidden-width tensors per layer", _ARTICLE, "published"
-)
+published_hidden_copies = Constant(6, "count", "Published: hidden-width tensors per layer", _ARTICLE, "published")
 published_norm_copies = Constant(2, "count", "Published: norm inputs per layer", _ARTICLE, "published")
 published_mlp_copies = Constant(4, "count", "Published: MLP-width tensors per layer", _ARTICLE, "published")
 published_score_copies = Constant(3, "count", "Published: fp32 copies of the output scores", _ARTICLE, "published")
@@ -41,7 +39,11 @@ def published_static(published_frozen_base: Any, adapter_weights: Any, published
 
 @term("bytes", source=_ARTICLE)
 def published_cache(
-    autocast_on: Any, bf16_bytes: Any, adapter_parameters: Any, storage_formats: Any, storage_row: Any,
+    autocast_on: Any,
+    bf16_bytes: Any,
+    adapter_parameters: Any,
+    storage_formats: Any,
+    storage_row: Any,
     base_parameter_count: Any,
 ) -> Any:
     """Autocast's 16-bit copies: of the adapters, and of an fp32 base."""
@@ -59,9 +61,7 @@ def published_segment_bytes(
     mlp_width: Any,
 ) -> Any:
     """What one layer works on, per token, without its norm inputs."""
-    return compute_bytes * (
-        published_hidden_copies * hidden_size + 2 * kv_width + published_mlp_copies * mlp_width
-    )
+    return compute_bytes * (published_hidden_copies * hidden_size + 2 * kv_width + published_mlp_copies * mlp_width)
 
 
 @term("bytes per token", source=_ARTICLE)
@@ -71,17 +71,13 @@ def published_dropout_bytes(dropout_on: Any, mask_bytes: Any, hidden_size: Any, 
 
 
 @term("bytes per token", source=_ARTICLE)
-def published_score_bytes(
-    scores_stored: Any, attention_heads: Any, sequence_length: Any, compute_bytes: Any
-) -> Any:
+def published_score_bytes(scores_stored: Any, attention_heads: Any, sequence_length: Any, compute_bytes: Any) -> Any:
     """Attention scores of one layer, per token, when attention stores them."""
     return scores_stored * attention_heads * sequence_length * compute_bytes
 
 
 @term("bytes", source=_ARTICLE)
-def published_segment(
-    tokens_per_micro_batch: Any, published_segment_bytes: Any, published_score_bytes: Any
-) -> Any:
+def published_segment(tokens_per_micro_batch: Any, published_segment_bytes: Any, published_score_bytes: Any) -> Any:
     """What one layer works on."""
     return tokens_per_micro_batch * (published_segment_bytes + published_score_bytes)
 
@@ -119,7 +115,11 @@ def published_plain_activations(
 
 @term("bytes", source=_ARTICLE)
 def published_boundaries(
-    reached_layers: Any, published_extra_boundaries: Any, fp32_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any
+    reached_layers: Any,
+    published_extra_boundaries: Any,
+    fp32_bytes: Any,
+    tokens_per_micro_batch: Any,
+    hidden_size: Any,
 ) -> Any:
     """Checkpointed: one fp32 boundary per reached layer and three more."""
     layers = reached_layers + published_extra_boundaries
@@ -203,9 +203,7 @@ def published_forward_activations(
 
 
 @term("bytes", source=_ARTICLE)
-def published_forward_moment(
-    published_static: Any, published_cache: Any, published_forward_activations: Any
-) -> Any:
+def published_forward_moment(published_static: Any, published_cache: Any, published_forward_activations: Any) -> Any:
     """Checkpointed: the end of forward, the cast copies still alive."""
     return published_static + published_cache + published_forward_activations
 
@@ -231,8 +229,6 @@ def published_checkpointed_peak(
 
 
 @term("bytes", source=_ARTICLE)
-def published_allocated(
-    checkpointing_on: Any, published_checkpointed_peak: Any, published_plain_peak: Any
-) -> Any:
+def published_allocated(checkpointing_on: Any, published_checkpointed_peak: Any, published_plain_peak: Any) -> Any:
     """Allocated peak of the published accounting."""
     return when(checkpointing_on > 0, published_checkpointed_peak, published_plain_peak)

@@ -11,12 +11,14 @@ from ...formula.primitives import maximum, when
 
 _TRACE = "allocation trace: transformers 5.24, PEFT 0.21, PyTorch 2.13"
 keeps_model_output = Input(
-    "text", Choice("switches"), "On", "Loop keeps the model output", "On when the last step's output is still referenced, as in a plain loop; trainers drop it."
+    "text",
+    Choice("switches"),
+    "On",
+    "Loop keeps the model output",
+    "On when the last step's output is still referenced, as in a plain loop; trainers drop it.",
 )
 token_id_bytes = Constant(16, "bytes per token", "Token ids and labels", _TRACE, "traced")
-backward_bytes_kept = Constant(
-    14, "bytes per value", "Output scores in loss backward, output kept", _TRACE, "traced"
-)
+backward_bytes_kept = Constant(14, "bytes per value", "Output scores in loss backward, output kept", _TRACE, "traced")
 backward_bytes_dropped = Constant(
     12, "bytes per value", "Output scores in loss backward, output dropped", _TRACE, "traced"
 )
@@ -39,9 +41,7 @@ def fp32_base(storage_formats: Any, storage_row: Any) -> Any:
 
 
 @term("parameters")
-def quantised_parameters(
-    storage_formats: Any, storage_row: Any, layer_count: Any, layer_matrix_parameters: Any
-) -> Any:
+def quantised_parameters(storage_formats: Any, storage_row: Any, layer_count: Any, layer_matrix_parameters: Any) -> Any:
     """Parameters that a quantised format converts: the linear modules of the layers, not embeddings, head, norms."""
     return storage_formats.quantised[storage_row] * layer_count * layer_matrix_parameters
 
@@ -53,9 +53,7 @@ def row_scales(storage_formats: Any, storage_row: Any, layer_count: Any, layer_o
 
 
 @term("bytes", source=_TRACE)
-def quantised_weights(
-    quantised_parameters: Any, storage_formats: Any, storage_row: Any, row_scales: Any
-) -> Any:
+def quantised_weights(quantised_parameters: Any, storage_formats: Any, storage_row: Any, row_scales: Any) -> Any:
     """The converted parameters with their scales."""
     return quantised_parameters * storage_formats.bytes_per_parameter[storage_row] + row_scales
 
@@ -105,7 +103,11 @@ def token_buffers(tokens_per_micro_batch: Any, token_id_bytes: Any) -> Any:
 
 @term("bytes", source=_TRACE)
 def resident_memory(
-    frozen_base_weights: Any, adapter_weights: Any, optimizer_state: Any, matrix_workspaces: Any, token_buffers: Any
+    frozen_base_weights: Any,
+    adapter_weights: Any,
+    optimizer_state: Any,
+    matrix_workspaces: Any,
+    token_buffers: Any,
 ) -> Any:
     """What is on the card at every moment of a step."""
     return frozen_base_weights + adapter_weights + optimizer_state + matrix_workspaces + token_buffers
@@ -182,7 +184,9 @@ def hidden_tensor(fp32_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any
 
 
 @term("bytes", source=_TRACE)
-def layer_boundary(fp32_base: Any, fp32_bytes: Any, bf16_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any) -> Any:
+def layer_boundary(
+    fp32_base: Any, fp32_bytes: Any, bf16_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any
+) -> Any:
     """What a checkpointed layer keeps: its input, in the base's own precision (16 bit unless the base is fp32)."""
     return when(fp32_base > 0, fp32_bytes, bf16_bytes) * tokens_per_micro_batch * hidden_size
 
@@ -244,7 +248,7 @@ def rope_table(fp32_bytes: Any, sequence_length: Any, head_dimension: Any) -> An
 
 @term("bytes", source=_TRACE)
 def final_norm_input(checkpointing_on: Any, hidden_tensor: Any, fp32_bytes: Any, tokens_per_micro_batch: Any) -> Any:
-    """Input of the final norm; without checkpointing the lowest layer's first norm, which keeps none, makes up for it."""
+    """Input of the final norm; without checkpointing the lowest layer's first norm, which keeps none, offsets it."""
     return checkpointing_on * (hidden_tensor + fp32_bytes * tokens_per_micro_batch)
 
 
@@ -280,7 +284,12 @@ def kept_logits(output_kept: Any, bf16_bytes: Any, logit_values: Any) -> Any:
 
 @term("bytes", source=_TRACE)
 def previous_output(
-    kept_logits: Any, output_kept: Any, checkpointing_on: Any, hidden_tensor: Any, layer_count: Any, layer_kv_cache: Any
+    kept_logits: Any,
+    output_kept: Any,
+    checkpointing_on: Any,
+    hidden_tensor: Any,
+    layer_count: Any,
+    layer_kv_cache: Any,
 ) -> Any:
     """What the step before still holds when the loop keeps its output: scores, and the KV cache or its stand-in."""
     return kept_logits + output_kept * when(checkpointing_on > 0, hidden_tensor, layer_count * layer_kv_cache)
@@ -339,16 +348,18 @@ def loss_forward_moment(
 
 
 @term("bytes", source=_TRACE)
-def dequantised_matrix(
-    storage_formats: Any, storage_row: Any, bf16_bytes: Any, largest_matrix_parameters: Any
-) -> Any:
+def dequantised_matrix(storage_formats: Any, storage_row: Any, bf16_bytes: Any, largest_matrix_parameters: Any) -> Any:
     """A quantised base is multiplied one matrix at a time, each turned into 16 bit for the while."""
     return storage_formats.quantised[storage_row] * bf16_bytes * largest_matrix_parameters
 
 
 @term("bytes", source=_TRACE)
 def layer_working_tensors(
-    tokens_per_micro_batch: Any, layer_hidden_bytes: Any, hidden_size: Any, layer_mlp_bytes: Any, mlp_width: Any
+    tokens_per_micro_batch: Any,
+    layer_hidden_bytes: Any,
+    hidden_size: Any,
+    layer_mlp_bytes: Any,
+    mlp_width: Any,
 ) -> Any:
     """What the last layer's MLP works on in backward."""
     return tokens_per_micro_batch * (layer_hidden_bytes * hidden_size + layer_mlp_bytes * mlp_width)
@@ -370,7 +381,10 @@ def recomputed_layer(
 
 @term("bytes", source=_TRACE)
 def last_layer_extra(
-    layer_working_tensors: Any, dequantised_matrix: Any, checkpointing_on: Any, recomputed_layer: Any,
+    layer_working_tensors: Any,
+    dequantised_matrix: Any,
+    checkpointing_on: Any,
+    recomputed_layer: Any,
     previous_output: Any,
 ) -> Any:
     """What the last layer adds to what is saved."""

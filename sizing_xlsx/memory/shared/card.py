@@ -7,7 +7,11 @@ from ...formula.primitives import when
 
 gpu_choice = Input("text", Choice("gpus"), "NVIDIA H100 SXM5 80GB", "GPU", "The card the job runs on.")
 other_tenants_gb = Input(
-    "GB", Number(0, 10_000), 0, "Used by other programs", "Data pipelines on the card (RAPIDS, cuDF), a desktop, other tenants: memory of their own."
+    "GB",
+    Number(0, 10_000),
+    0,
+    "Used by other programs",
+    "Data pipelines on the card (RAPIDS, cuDF), a desktop, other tenants: memory of their own.",
 )
 outside_pytorch_gb = Constant(
     0.8,

@@ -6,31 +6,64 @@ from ...formula.declare import Choice, Input, Whole, check, term
 from ...formula.primitives import given, when
 
 batch_size = Input(
-    "rows", Whole(1, 65_536), 8, "Batch size", "Rows on the card at once (the micro-batch); accumulated steps do not count."
+    "rows",
+    Whole(1, 65_536),
+    8,
+    "Batch size",
+    "Rows on the card at once (the micro-batch); accumulated steps do not count.",
 )
 sequence_length = Input(
-    "tokens", Whole(1, 1_048_576), 512, "Sequence length", "The longest sequence after truncation: it sets the peak, not the average."
+    "tokens",
+    Whole(1, 1_048_576),
+    512,
+    "Sequence length",
+    "The longest sequence after truncation: it sets the peak, not the average.",
 )
 average_sequence_length = Input(
-    "tokens", Whole(1, 1_048_576), None, "Average sequence", "Optional: shows what the average would have said; the verdict does not use it.", optional=True
+    "tokens",
+    Whole(1, 1_048_576),
+    None,
+    "Average sequence",
+    "Optional: shows what the average would have said; the verdict does not use it.",
+    optional=True,
 )
 gradient_accumulation = Input(
-    "steps", Whole(1, 65_536), 1, "Gradient accumulation", "Micro-batches per update; memory follows the micro-batch, gradients stay from the second on."
+    "steps",
+    Whole(1, 65_536),
+    1,
+    "Gradient accumulation",
+    "Micro-batches per update; memory follows the micro-batch, gradients stay from the second on.",
 )
 compute_precision = Input(
     "text", Choice("compute_precisions"), "bf16 autocast", "Compute precision", "What the card calculates in."
 )
 attention_implementation = Input(
-    "text", Choice("attention_kernels"), "Flash or memory-efficient", "Attention", "Eager attention stores a score for every pair of tokens; others do not."
+    "text",
+    Choice("attention_kernels"),
+    "Flash or memory-efficient",
+    "Attention",
+    "Eager attention stores a score for every pair of tokens; others do not.",
 )
 optimizer_choice = Input(
-    "text", Choice("optimizers"), "Adam", "Optimizer", "What it keeps per trained parameter; 8-bit Adam keeps a quarter of Adam's."
+    "text",
+    Choice("optimizers"),
+    "Adam",
+    "Optimizer",
+    "What it keeps per trained parameter; 8-bit Adam keeps a quarter of Adam's.",
 )
 activation_checkpointing = Input(
-    "text", Choice("switches"), "Off", "Activation checkpointing", "Keeps one tensor per layer and computes the rest again in backward."
+    "text",
+    Choice("switches"),
+    "Off",
+    "Activation checkpointing",
+    "Keeps one tensor per layer and computes the rest again in backward.",
 )
 verdict_basis = Input(
-    "text", Choice("verdict_bases"), "Traced", "Verdict rests on", "Traced follows what PyTorch was seen to keep; Published follows the two articles."
+    "text",
+    Choice("verdict_bases"),
+    "Traced",
+    "Verdict rests on",
+    "Traced follows what PyTorch was seen to keep; Published follows the two articles.",
 )
 
 
@@ -107,7 +140,8 @@ def gradients_accumulate(gradient_accumulation: Any) -> Any:
 
 
 @check(
-    "sequence_length is {sequence_length}; {base_model} was made for at most {maximum_positions} tokens", fault=False
+    "sequence_length is {sequence_length}; {base_model} was made for at most {maximum_positions} tokens",
+    fault=False,
 )
 @term("switch")
 def sequence_within_model(maximum_positions: Any, sequence_length: Any) -> Any:

@@ -7,4 +7,6 @@ bytes_per_gib = Constant(2**30, "bytes per GiB", "Bytes per GiB", "1 GiB = 1,073
 bytes_per_mib = Constant(2**20, "bytes per MiB", "Bytes per MiB", "1 MiB = 1,048,576 bytes", "definition")
 fp32_bytes = Constant(4, "bytes per value", "Bytes of an fp32 value", "IEEE 754 single precision", "definition")
 bf16_bytes = Constant(2, "bytes per value", "Bytes of a bf16 value", "bfloat16; fp16 takes the same", "definition")
-mask_bytes = Constant(1, "bytes per value", "Bytes of a mask value", "PyTorch keeps dropout masks as bool", "definition")
+mask_bytes = Constant(
+    1, "bytes per value", "Bytes of a mask value", "PyTorch keeps dropout masks as bool", "definition"
+)

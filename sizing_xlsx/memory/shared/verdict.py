@@ -6,7 +6,6 @@ from ...formula.declare import term
 from ...formula.primitives import either, when
 
 
-
 @term("switch")
 def traced_chosen(verdict_bases: Any, verdict_basis: Any) -> Any:
     """1 when the user asks for the traced family."""
@@ -32,9 +31,7 @@ def total_to_size_against(rests_on_traced: Any, traced_reserved: Any, published_
 
 
 @term("GB", label="Used by others, beside the total")
-def others_beside_total_gb(
-    rests_on_traced: Any, used_by_others_gb: Any, other_tenants_gb: Any
-) -> Any:
+def others_beside_total_gb(rests_on_traced: Any, used_by_others_gb: Any, other_tenants_gb: Any) -> Any:
     """What is taken off the capacity: the published total holds the context already, the traced one does not."""
     return when(rests_on_traced > 0, used_by_others_gb, other_tenants_gb)
 
@@ -52,9 +49,7 @@ def published_capacity(gpu_usable_capacity_gb: Any, other_tenants_gb: Any, bytes
 
 
 @term("count")
-def verdict_code(
-    total_to_size_against: Any, peak_allocated: Any, capacity_available: Any, rests_on_traced: Any
-) -> Any:
+def verdict_code(total_to_size_against: Any, peak_allocated: Any, capacity_available: Any, rests_on_traced: Any) -> Any:
     """1 fits, 2 tight, 3 does not fit. The published family knows no tight: it fits or it does not."""
     beyond = when((peak_allocated <= capacity_available) & (rests_on_traced > 0), 1, 2)
     return 1 + when(total_to_size_against <= capacity_available, 0, beyond)

@@ -26,7 +26,11 @@ def traced_casts(traced_moment: Any, backward_casts: Any, weight_casts: Any) -> 
 
 @term("bytes")
 def traced_activations(
-    traced_moment: Any, last_backward_activations: Any, loss_activations: Any, logit_copy: Any, token_buffers: Any
+    traced_moment: Any,
+    last_backward_activations: Any,
+    loss_activations: Any,
+    logit_copy: Any,
+    token_buffers: Any,
 ) -> Any:
     """Activations alive at the traced peak, with the head's gradient and the token ids."""
     return token_buffers + choose(traced_moment, last_backward_activations, loss_activations, logit_copy)
@@ -55,13 +59,14 @@ def traced_items(
 
 @term("count")
 def published_moment(
-    checkpointing_on: Any, published_allocated: Any, published_backward_moment: Any, published_forward_moment: Any
+    checkpointing_on: Any,
+    published_allocated: Any,
+    published_backward_moment: Any,
+    published_forward_moment: Any,
 ) -> Any:
     """What sets the published peak: 1 the plain sum; checkpointed 2 backward, 3 forward, 4 optimizer step."""
     later = when(published_forward_moment >= published_allocated, 1, 2)
-    return 1 + when(
-        checkpointing_on > 0, when(published_backward_moment >= published_allocated, 1, 1 + later), 0
-    )
+    return 1 + when(checkpointing_on > 0, when(published_backward_moment >= published_allocated, 1, 1 + later), 0)
 
 
 @term("bytes")

@@ -7,13 +7,25 @@ from ...formula.primitives import floor, when
 
 _SHAPE = "the shape chosen on Presets"
 layer_vectors = Constant(
-    9, "count", "Hidden-width vectors per layer", "query, key, value, output and second MLP bias, two norms of two", "definition"
+    9,
+    "count",
+    "Hidden-width vectors per layer",
+    "query, key, value, output and second MLP bias, two norms of two",
+    "definition",
 )
 base_model = Input(
-    "text", Choice("training_models"), "Article worked model (1.01B)", "Model", "The shape you train; replace any figure on Overrides."
+    "text",
+    Choice("training_models"),
+    "Article worked model (1.01B)",
+    "Model",
+    "The shape you train; replace any figure on Overrides.",
 )
 parameter_storage = Input(
-    "text", Choice("parameter_storage_options"), "fp32", "Parameter storage", "fp32 keeps full precision; true bf16 is rare: small updates round to nothing."
+    "text",
+    Choice("parameter_storage_options"),
+    "fp32",
+    "Parameter storage",
+    "fp32 keeps full precision; true bf16 is rare: small updates round to nothing.",
 )
 
 
@@ -91,9 +103,7 @@ def parameter_count(
 
 
 @term("parameters", source="training article")
-def matrices_only_parameters(
-    layer_count: Any, layer_matrix_parameters: Any, embedding_parameters: Any
-) -> Any:
+def matrices_only_parameters(layer_count: Any, layer_matrix_parameters: Any, embedding_parameters: Any) -> Any:
     """The article's count, without biases and norms: (4 + 2f)·d²·L + 2·V·d."""
     return layer_count * layer_matrix_parameters + 2 * embedding_parameters
 

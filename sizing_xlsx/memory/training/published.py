@@ -201,9 +201,7 @@ def published_forward_activations(
 
 
 @term("bytes", source=_ARTICLE)
-def published_forward_moment(
-    published_static: Any, published_cache: Any, published_forward_activations: Any
-) -> Any:
+def published_forward_moment(published_static: Any, published_cache: Any, published_forward_activations: Any) -> Any:
     """Checkpointed: the end of forward, the cast copies still alive."""
     return published_static + published_cache + published_forward_activations
 

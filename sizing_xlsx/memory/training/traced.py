@@ -1,7 +1,7 @@
 """Training from scratch, traced: what PyTorch was seen to keep, and the three moments that can set the peak.
 
-Read from the allocation trace of a training step (PyTorch 2.13). Of the measured 59.22 GB of the worked job 0.148 GB is above this
-closed form and unexplained; nothing is added for it.
+Read from the allocation trace of a training step (PyTorch 2.13). Of the measured 59.22 GB of the worked job
+0.148 GB is above this closed form and unexplained; nothing is added for it.
 """
 
 from typing import Any
@@ -79,9 +79,7 @@ def small_bytes(encoder_tensors: Any, tensor_row: Any, attention_heads: Any) -> 
 
 
 @term("bytes per token", source=_TRACE)
-def layer_bytes(
-    encoder_tensors: Any, tensor_row: Any, hidden_size: Any, mlp_bytes: Any, small_bytes: Any
-) -> Any:
+def layer_bytes(encoder_tensors: Any, tensor_row: Any, hidden_size: Any, mlp_bytes: Any, small_bytes: Any) -> Any:
     """Everything one layer keeps for backward, per token."""
     return encoder_tensors.hidden_bytes[tensor_row] * hidden_size + mlp_bytes + small_bytes
 
@@ -143,7 +141,12 @@ def backward_tensors(tokens_per_micro_batch: Any, backward_bytes: Any) -> Any:
 
 @term("bytes", source=_TRACE)
 def backward_matrices(
-    encoder_tensors: Any, tensor_row: Any, hidden_size: Any, mlp_width: Any, fp32_bytes: Any, embedding_parameters: Any
+    encoder_tensors: Any,
+    tensor_row: Any,
+    hidden_size: Any,
+    mlp_width: Any,
+    fp32_bytes: Any,
+    embedding_parameters: Any,
 ) -> Any:
     """Gradient of one MLP matrix, and the first gradient that exists: the head's."""
     matrix = encoder_tensors.backward_matrix_bytes[tensor_row] * hidden_size * mlp_width
@@ -221,9 +224,7 @@ def loss_activations(saved_layers: Any, checkpointing_on: Any, forward_tensors: 
 
 
 @term("bytes", source=_TRACE)
-def loss_moment(
-    resident_memory: Any, accumulated_gradients: Any, loss_activations: Any, weight_casts: Any
-) -> Any:
+def loss_moment(resident_memory: Any, accumulated_gradients: Any, loss_activations: Any, weight_casts: Any) -> Any:
     """End of forward: the loss or, checkpointed, the last MLP; all cast copies alive."""
     return resident_memory + accumulated_gradients + loss_activations + weight_casts
 

@@ -58,7 +58,11 @@ class WhatIf:
         self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._row("As entered", worked, {})
         self._row("Checkpointed", {**worked, "activation_checkpointing": "On"}, {"activation_checkpointing": "On"})
-        self._row("Not checkpointed", {**worked, "activation_checkpointing": "Off"}, {"activation_checkpointing": "Off"})
+        self._row(
+            "Not checkpointed",
+            {**worked, "activation_checkpointing": "Off"},
+            {"activation_checkpointing": "Off"},
+        )
         average = Raw("=Average_Tokens", book.values["average_tokens"])
         self._row("Average sequence", {**worked, "sequence_length": average.value}, {"sequence_length": average})
         for key, largest, first in _AXES:
@@ -115,7 +119,15 @@ def write(book: Book) -> None:
     what_if = book.what_if
     ws, styles = book.sheet(WHAT_IF), book.styles
     last = 2 + len(what_if.table.columns)
-    page.set_page(ws, book.look, kind="wide", last_column=last, file_and_version=book.footer, rows_repeated=(0, _FIRST_WHAT_IF - 1), freeze=(_FIRST_WHAT_IF, 2))
+    page.set_page(
+        ws,
+        book.look,
+        kind="wide",
+        last_column=last,
+        file_and_version=book.footer,
+        rows_repeated=(0, _FIRST_WHAT_IF - 1),
+        freeze=(_FIRST_WHAT_IF, 2),
+    )
     put = book.putter(ws)
     page.plain_head(
         ws, styles, last_column=last, title="What-if jobs", stamp="", put=put,
@@ -129,7 +141,15 @@ def _write_chart_data(book: Book) -> None:
     ws, styles, sym, what_if = book.sheet(TITLE), book.styles, book.sym, book.what_if
     put = book.putter(ws)
     last = 10
-    page.set_page(ws, book.look, kind=TITLE, last_column=last, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 1))
+    page.set_page(
+        ws,
+        book.look,
+        kind=TITLE,
+        last_column=last,
+        file_and_version=book.footer,
+        rows_repeated=(0, 1),
+        freeze=(2, 1),
+    )
     page.plain_head(
         ws, styles, last_column=last, title=TITLE, stamp=book.stamp, put=put,
         sentence="What the charts on Sizing and Validation draw.",
@@ -140,7 +160,13 @@ def _write_chart_data(book: Book) -> None:
         put(row, 1, book.guarded(sym(key), "Check input"), styles["label"])
 
     # memory by part
-    parts = (book.template["chart_parts"]["base"], "Activations", "Everything else", "Allocator reserve", "Usable capacity")
+    parts = (
+        book.template["chart_parts"]["base"],
+        "Activations",
+        "Everything else",
+        "Allocator reserve",
+        "Usable capacity",
+    )
     for column, text in enumerate(("GB", *parts), 1):
         put(8, column, text, styles["th" if column == 1 else "th_r"])
     usable = sym("usable_shown_gb")
@@ -158,7 +184,15 @@ def _write_chart_data(book: Book) -> None:
                 put(row, column, cell, styles["r_calc3"])
 
     # the two axes
-    headers = ("", "Total to size against", "Peak allocated", "Total, checkpointed", "Capacity left by others", "This job", "Largest that fits")
+    headers = (
+        "",
+        "Total to size against",
+        "Peak allocated",
+        "Total, checkpointed",
+        "Capacity left by others",
+        "This job",
+        "Largest that fits",
+    )
     for at, (key, largest, first) in enumerate(_AXES):
         label = book.job.inputs[key].label
         end = axis_end(book.values[key], book.values[largest])
@@ -182,8 +216,16 @@ def _write_chart_data(book: Book) -> None:
         put(first + 11, 6, sym("total_reserved_gb"), styles["r_calc1"])
         found = book.values[largest]
         for column, formula, value in (
-            (1, f"=IF(AND({biggest}>0,{biggest}<=$C${first}),{biggest},NA())", found if 0 < found <= end else "#N/A"),
-            (7, f"=IF(AND({biggest}>0,{biggest}<=$C${first}),Available_GB,NA())", book.values["available_gb"] if 0 < found <= end else "#N/A"),
+            (
+                1,
+                f"=IF(AND({biggest}>0,{biggest}<=$C${first}),{biggest},NA())",
+                found if 0 < found <= end else "#N/A",
+            ),
+            (
+                7,
+                f"=IF(AND({biggest}>0,{biggest}<=$C${first}),Available_GB,NA())",
+                book.values["available_gb"] if 0 < found <= end else "#N/A",
+            ),
         ):
             put(first + 12, column, Raw(formula, value), styles["r_calc0" if column == 1 else "r_calc1"])
     page.print_area(ws, 96, last)
@@ -197,7 +239,9 @@ def _other_label(book: Book) -> Any:
 
 
 def _entered_parts(book: Book) -> list[Any]:
-    return [book.sym(key) for key in ("base_item_gb", "activation_item_gb", "other_items_gb", "allocator_reserve_gb")] + [None]
+    return [
+        book.sym(key) for key in ("base_item_gb", "activation_item_gb", "other_items_gb", "allocator_reserve_gb")
+    ] + [None]
 
 
 def _what_if_parts(book: Book) -> list[Any]:
@@ -258,7 +302,14 @@ def _place_axis(book: Book, ws: Worksheet, row: int, column: int, at: int) -> No
         ),
     )
     size = book.look["charts"]["total_by"]["size"]
-    charts.place(ws, row, column, chart, size=size, alt=book.value(book.sym("sequence_title" if at == 0 else "batch_title")))
+    charts.place(
+        ws,
+        row,
+        column,
+        chart,
+        size=size,
+        alt=book.value(book.sym("sequence_title" if at == 0 else "batch_title")),
+    )
 
 
 __all__ = ["choose", "plan", "write"]

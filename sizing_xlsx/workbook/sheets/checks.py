@@ -32,14 +32,24 @@ def write(book: Book) -> None:
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
     put = book.putter(ws)
     last = page.set_page(
-        ws, book.look, kind="Checks", widths=WIDTHS, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2)
+        ws,
+        book.look,
+        kind="Checks",
+        widths=WIDTHS,
+        file_and_version=book.footer,
+        rows_repeated=(0, 1),
+        freeze=(2, 2),
     )
     everything_passes = Raw('=IF(Checks_Failed>0,First_Fault,"All checks pass.")', "All checks pass.")
-    page.plain_head(
-        ws, styles, last_column=last, title=TITLE, sentence=everything_passes, stamp=book.stamp, put=put
-    )
+    page.plain_head(ws, styles, last_column=last, title=TITLE, sentence=everything_passes, stamp=book.stamp, put=put)
 
-    row = _header(book, 2, last, "Inputs", ("Input", "As entered", "Allowed", "Lowest", "Highest", "Row", "Fault", "In force", "What is wrong"))
+    row = _header(
+        book,
+        2,
+        last,
+        "Inputs",
+        ("Input", "As entered", "Allowed", "Lowest", "Highest", "Row", "Fault", "In force", "What is wrong"),
+    )
     first = row
     for key, declared in job.inputs.items():
         _input_row(book, row, key, declared)
@@ -74,8 +84,18 @@ def write(book: Book) -> None:
         ("Checks that fail", "Checks_Failed", f"=SUM({faults})", 0),
         ("Checks", "Checks_Count", f"=COUNT({faults})", count),
         ("Warnings", "Warnings_Raised", f"=SUM({raised})", 0),
-        ("First fault", "First_Fault", f'=IF(Checks_Failed>0,INDEX({everything},MATCH(1,{faults},0)),"none")', "none"),
-        ("First warning", "First_Warning", f'=IF(Warnings_Raised>0,INDEX({told},MATCH(1,{raised},0)),"none")', "none"),
+        (
+            "First fault",
+            "First_Fault",
+            f'=IF(Checks_Failed>0,INDEX({everything},MATCH(1,{faults},0)),"none")',
+            "none",
+        ),
+        (
+            "First warning",
+            "First_Warning",
+            f'=IF(Warnings_Raised>0,INDEX({told},MATCH(1,{raised},0)),"none")',
+            "none",
+        ),
     ):
         put(row, 1, label, styles["r_label"])
         put(row, 2, Raw(formula, value), styles["r_calc0" if isinstance(value, int) else "r_text_r"])
@@ -105,7 +125,12 @@ def _input_row(book: Book, row: int, key: str, declared: Any) -> None:
     empty = declared.optional
     shown = "empty" if declared.default is None else declared.default
     put(row, 1, declared.label, styles["r_label"])
-    put(row, 2, Raw(f'=IF(ISBLANK({name}),"empty",{name})', shown), styles["r_text_r"] if isinstance(shown, str) else plain)
+    put(
+        row,
+        2,
+        Raw(f'=IF(ISBLANK({name}),"empty",{name})', shown),
+        styles["r_text_r"] if isinstance(shown, str) else plain,
+    )
     put(row, 3, allowed(job, key) + (", or empty" if empty else ""), styles["r_help"])
     for column, bound in ((4, getattr(domain, "low", None)), (5, getattr(domain, "high", None))):
         content: Any = bound
@@ -119,7 +144,12 @@ def _input_row(book: Book, row: int, key: str, declared: Any) -> None:
     if empty:
         put(row, 8, "as entered", styles["r_none"])
     else:
-        put(row, 8, Raw(f"=IF($H{number}=0,{name},NA())", declared.default), styles["r_text_r"] if isinstance(declared.default, str) else plain)
+        put(
+            row,
+            8,
+            Raw(f"=IF($H{number}=0,{name},NA())", declared.default),
+            styles["r_text_r"] if isinstance(declared.default, str) else plain,
+        )
         book.define(name + "_In_Force", TITLE, row, 8)
     label = declared.label.replace('"', "")
     words = f'=IF($H{number}=0,"–","{label} is "&$C{number}&"; enter "&$D{number}&".")'
@@ -158,7 +188,8 @@ def _shown_message(book: Book, message: str) -> str:
     def slot(found: re.Match[str]) -> str:
         symbol = found[1]
         unit = book.job.unit_of(symbol)
-        word = isinstance(getattr(book.job.inputs.get(symbol), "domain", None), Whole) and book.job.inputs[symbol].domain.word  # type: ignore[union-attr]
+        declared = book.job.inputs.get(symbol)
+        word = declared is not None and isinstance(declared.domain, Whole) and declared.domain.word
         return f"{{{symbol}}}" if unit == "text" or word else f"{{{symbol}:0}}"
 
     text = re.sub(r"\{([a-z0-9_]+)(?:![a-z])?\}", slot, message)

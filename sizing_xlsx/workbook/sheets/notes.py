@@ -18,7 +18,13 @@ def write(book: Book) -> None:
     put = book.putter(ws)
     last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=None, freeze=(2, 0))
     page.plain_head(
-        ws, styles, last_column=last, title=TITLE, sentence=book.template["subject"] + ".", stamp=book.stamp, put=put
+        ws,
+        styles,
+        last_column=last,
+        title=TITLE,
+        sentence=book.template["subject"] + ".",
+        stamp=book.stamp,
+        put=put,
     )
     row = page.section(ws, styles, 2, last_column=last, name="What this covers", put=put)
     for name, words in book.template["notes"].items():

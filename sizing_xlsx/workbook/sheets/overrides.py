@@ -28,12 +28,26 @@ def write(book: Book) -> None:
     row = 2
     for name, note, follows in (
         ("Shape and card", "Of the chosen model and card.", True),
-        ("Allowances", "Of this installation: they move every job in this workbook, the Validation sheet included.", False),
+        (
+            "Allowances",
+            "Of this installation: they move every job in this workbook, the Validation sheet included.",
+            False,
+        ),
     ):
-        row = page.section(ws, styles, row, last_column=last, name=name, put=put, note=note, note_column=3, space_below=False)
+        row = page.section(
+            ws, styles, row, last_column=last, name=name, put=put, note=note, note_column=3, space_below=False
+        )
         ws.set_row(row, book.look["rows"]["header"])
         for column, (text, form) in enumerate(
-            [("Figure", "th"), ("Preset", "th_r"), ("Own value", "th_r"), ("In force", "th_r"), ("Unit", "th_i"), ("What it is, and where the preset comes from", "th_i")], 1
+            [
+                ("Figure", "th"),
+                ("Preset", "th_r"),
+                ("Own value", "th_r"),
+                ("In force", "th_r"),
+                ("Unit", "th_i"),
+                ("What it is, and where the preset comes from", "th_i"),
+            ],
+            1,
         ):
             put(row, column, text, styles[form])
         row += 1
@@ -60,5 +74,8 @@ def _row(book: Book, row: int, key: str, entered: str) -> None:
     words = "" if facts.help.rstrip(".") == facts.label else facts.help + " "
     words = f"{words}Preset: {preset.source}{evidence}."
     put(row, 6, words, styles.variant("r_help", indent=1))
-    ws.set_row(row, max(book.look["rows"]["input"], page.wrapped_height((words, book.look["sheets"][TITLE]["widths"][6]))))
+    ws.set_row(
+        row,
+        max(book.look["rows"]["input"], page.wrapped_height((words, book.look["sheets"][TITLE]["widths"][6]))),
+    )
     page.own_marks(ws, styles, (row, 4, row, 4), f"=ISNUMBER({public_name(entered)})")

@@ -25,8 +25,8 @@ _GPU_COLUMNS = (
     ("price_usd_per_hour", "Price, illustrative", "USD per hour"), ("release_year", "Year", ""),
 )  # fmt: skip
 _GPU_SOURCES = (
-    ("usable_basis", "Usable"), ("memory_source", "memory"), ("bandwidth_source", "bandwidth"), ("flops_source", "speed"),
-    ("power_source", "power"), ("price_source", "price"), ("interconnect_source", "interconnect"),
+    ("usable_basis", "Usable"), ("memory_source", "memory"), ("bandwidth_source", "bandwidth"),
+    ("flops_source", "speed"), ("power_source", "power"), ("price_source", "price"), ("interconnect_source", "links"),
     ("matmul_workspace_source", "matrix workspace"),
 )  # fmt: skip
 
@@ -36,7 +36,13 @@ def write(book: Book) -> None:
     ws, styles, used = book.sheet(PRESETS), book.styles, book.used_tables
     put = book.putter(ws)
     last = page.set_page(
-        ws, book.look, kind=PRESETS, widths=_PRESET_WIDTHS, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2)
+        ws,
+        book.look,
+        kind=PRESETS,
+        widths=_PRESET_WIDTHS,
+        file_and_version=book.footer,
+        rows_repeated=(0, 1),
+        freeze=(2, 2),
     )
     row = page.plain_head(
         ws, styles, last_column=last, title=PRESETS, stamp=book.stamp, put=put,
@@ -49,7 +55,15 @@ def write(book: Book) -> None:
         if name not in _OWN_TABLES and name != "gpus":
             row = _table(book, row, last, table, {}, book.presets.option_sources[name])
     if "models" in used:
-        row = page.section(ws, styles, row, last_column=last, name="Models that are not offered yet", put=put, space_below=False)
+        row = page.section(
+            ws,
+            styles,
+            row,
+            last_column=last,
+            name="Models that are not offered yet",
+            put=put,
+            space_below=False,
+        )
         ws.set_row(row, book.look["rows"]["header"])
         for column, text in ((1, "Model"), (2, "Family"), (4, "Why")):
             put(row, column, text, styles["th" if column == 1 else "th_i"])
@@ -80,14 +94,21 @@ def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str
     put = book.putter(ws)
     title = table.name.replace("_", " ").capitalize()
     note = f"Source: {source}" if source else None
-    row = page.section(ws, styles, row, last_column=last, name=title, put=put, note=note, note_column=4, space_below=False)
+    row = page.section(
+        ws, styles, row, last_column=last, name=title, put=put, note=note, note_column=4, space_below=False
+    )
     ws.set_row(row, book.look["rows"]["header_two_lines"])
     put(row, 1, "Name", styles["th_open"])
     put(row + 1, 1, "", styles["th_ul"])
     for column, name in enumerate(table.columns, 2):
         unit, text = table.units[name], label_of(name)
         put(row, column, text, styles["th_open_i" if unit == "text" else "th_open_r"])
-        put(row + 1, column, "" if unit == "text" else unit.partition(" per ")[0], styles["th_ui" if unit == "text" else "th_u"])
+        put(
+            row + 1,
+            column,
+            "" if unit == "text" else unit.partition(" per ")[0],
+            styles["th_ui" if unit == "text" else "th_u"],
+        )
     if sources:
         put(row, last - 1, "Source", styles["th_open_i"])
         put(row + 1, last - 1, "", styles["th_ui"])
@@ -100,7 +121,12 @@ def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str
                 put(first + at, column, value, styles["r_text_i"])
             else:
                 whole = value == int(value)
-                put(first + at, column, value, styles["r_calc0"] if whole else styles.variant("r_calc0", format="general"))
+                put(
+                    first + at,
+                    column,
+                    value,
+                    styles["r_calc0"] if whole else styles.variant("r_calc0", format="general"),
+                )
         if sources:
             words = sources.get(key) or "added by the planner"
             put(first + at, last - 1, words, styles.variant("r_help", indent=1))
@@ -117,11 +143,17 @@ def _gpus(book: Book) -> None:
     ws, styles = book.sheet(GPUS), book.styles
     put = book.putter(ws)
     last = page.set_page(
-        ws, book.look, kind=GPUS, widths=_GPU_WIDTHS, file_and_version=book.footer, rows_repeated=(0, 3), freeze=(4, 2)
+        ws,
+        book.look,
+        kind=GPUS,
+        widths=_GPU_WIDTHS,
+        file_and_version=book.footer,
+        rows_repeated=(0, 3),
+        freeze=(4, 2),
     )
     page.plain_head(
         ws, styles, last_column=last, title=GPUS, stamp=book.stamp, put=put,
-        sentence="What the framework can address is less than the label. Cards without a known total need an own capacity.",
+        sentence="What the framework can address is less than the label. A card of unknown total needs an own capacity.",
     )  # fmt: skip
     ws.set_row(2, book.look["rows"]["header_two_lines"])
     put(2, 1, "GPU", styles["th_open"])

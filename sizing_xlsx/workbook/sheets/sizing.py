@@ -32,7 +32,14 @@ def write(book: Book) -> None:
         if step.get("new_page"):
             breaks.append(row)
         row = page.section(
-            ws, styles, row, last_column=last, name=step["name"], put=put, number=number, note=_live(book, step["note"])
+            ws,
+            styles,
+            row,
+            last_column=last,
+            name=step["name"],
+            put=put,
+            number=number,
+            note=_live(book, step["note"]),
         )
         for entry in step["rows"]:
             _entry(book, row, entry)
@@ -55,11 +62,13 @@ def _live(book: Book, key: str) -> Any:
 def _strip(book: Book, last: int) -> None:
     sym, guarded = book.sym, book.guarded
     checks = Raw(
-        '=IF(Checks_Failed>0,Checks_Failed&" of "&Checks_Count&IF(Checks_Failed>1," fail"," fails"),"All "&Checks_Count&" pass")',
+        '=IF(Checks_Failed>0,Checks_Failed&" of "&Checks_Count&IF(Checks_Failed>1," fail"," fails"),'
+        '"All "&Checks_Count&" pass")',
         f"All {book.values['checks_count']} pass",
     )
     warning = Raw(
-        '=IF(Checks_Failed>0,"no verdict until corrected",IF(Warnings_Raised>0,"with a warning: see Checks","inputs complete and in range"))',
+        '=IF(Checks_Failed>0,"no verdict until corrected",'
+        'IF(Warnings_Raised>0,"with a warning: see Checks","inputs complete and in range"))',
         "inputs complete and in range",
     )
     verdict = f"{book.value(sym('verdict'))}{book.value(sym('basis'))}"
@@ -77,8 +86,8 @@ def _strip(book: Book, last: int) -> None:
             Tile(2, 3, "Total to size against", guarded(sym("total_shown_gb"), "–"), guarded(sym("total_note"), "–")),
             Tile(4, 4, "Usable capacity", guarded(sym("usable_shown_gb"), "–"), guarded(sym("usable_note"), "–")),
             Tile(5, 5, "Headroom", guarded(sym("headroom_shown_gb"), "–"), guarded(sym("headroom_note"), "–")),
-            Tile(6, 6, "Utilisation of the card", guarded(sym("card_utilisation"), "–"), guarded(sym("gauge_share"), "–"),
-                 "tile_pct", "gauge"),
+            Tile(6, 6, "Utilisation of the card", guarded(sym("card_utilisation"), "–"),
+                 guarded(sym("gauge_share"), "–"), "tile_pct", "gauge"),
             Tile(7, 7, "Checks", checks, warning, "tile_text"),
         ],
     )  # fmt: skip
@@ -125,13 +134,29 @@ def _items(book: Book, row: int, last: int) -> int:
         ws, styles, row, last_column=last, name="Where the memory goes", put=put, note=_live(book, "items_note"),
         space_below=False,
     )  # fmt: skip
-    row = _head(book, row, ("Line item", "Traced", "Unit", "Share of the peak", "Published", "What drives it", "What reduces it"))
+    row = _head(
+        book,
+        row,
+        (
+            "Line item",
+            "Traced",
+            "Unit",
+            "Share of the peak",
+            "Published",
+            "What drives it",
+            "What reduces it",
+        ),
+    )
     first = row
     gb, traced_on = sym("bytes_per_gb"), sym("traced_available") > 0
     for item in book.template["items"]:
         traced = sym(item["traced"]) / gb
         published = sym(item["published"]) / gb if item["published"] else None
-        share = when(sym("rests_on_traced") > 0, sym(item["traced"]), sym(item["published"]) if item["published"] else 0)
+        share = when(
+            sym("rests_on_traced") > 0,
+            sym(item["traced"]),
+            sym(item["published"]) if item["published"] else 0,
+        )
         ws.set_row(row, rows["table"])
         put(row, _LABEL, item["name"], styles["r_label"])
         put(row, _VALUE, book.guarded(either(traced_on, traced, "not traced"), "–"), styles["r_calc3"])
@@ -143,32 +168,42 @@ def _items(book: Book, row: int, last: int) -> int:
         row += 1
     grid = book.look["sheets"]["Sizing"]["widths"]
     page.data_bar(ws, styles, (first, _HELP, row - 1, _HELP), maximum=page.bar_maximum(1, 6.8, grid[_HELP]))
+    peak, total = "peak_allocated_gb", "total_reserved_gb"
     totals = (
-        ("Peak allocated", "traced_peak_allocated_gb", "published_peak_allocated_gb", "What the framework reports as its maximum", "t"),
-        ("Allocator reserve, upper estimate", None, None, "Blocks kept for reuse; fragments", "r"),
-        ("Total to size against", "traced_total_reserved_gb", "published_total_reserved_gb", "What the verdict compares with the card", "t"),
-    )  # fmt: skip
-    for name, left, right, words, form in totals:
+        ("Peak allocated", peak, "What the framework reports as its maximum", "t"),
+        ("Allocator reserve, upper estimate", None, "Blocks kept for reuse; fragments", "r"),
+        ("Total to size against", total, "What the verdict compares with the card", "t"),
+    )
+    for name, figure, words, form in totals:
         ws.set_row(row, rows["total"])
         put(row, _LABEL, name, styles[f"{form}_label"])
-        if left is None or right is None:
+        if figure is None:
             traced = either(traced_on, sym("allocator_reserve") / gb, "not traced")
             published = (sym("published_reserved") - sym("published_allocated")) / gb
         else:
-            traced, published = sym(left), sym(right)
+            traced, published = sym("traced_" + figure), sym("published_" + figure)
         put(row, _VALUE, book.guarded(traced, "–"), styles[f"{form}_calc3"])
         put(row, _UNIT, "GB", styles[f"{form}_unit"])
-        peak = name == "Peak allocated"
-        put(row, _HELP, 1 if peak else "", styles[f"{form}_share"])
+        put(row, _HELP, 1 if figure == peak else "", styles[f"{form}_share"])
         put(row, _PUBLISHED, book.guarded(published, "–"), styles[f"{form}_calc3"])
         put(row, _DRIVES, words, styles.variant(f"{form}_help", indent=2, wrap=False))
-        put(row, _REDUCES, "Expandable segments" if form == "r" else "", styles.variant(f"{form}_help", indent=1, wrap=False))
+        put(
+            row,
+            _REDUCES,
+            "Expandable segments" if form == "r" else "",
+            styles.variant(f"{form}_help", indent=1, wrap=False),
+        )
         row += 1
     ws.set_row(row, rows["input"])
     put(row, _LABEL, "nvidia-smi may show up to", styles["label"])
     put(row, _VALUE, book.guarded(sym("nvidia_smi_gb"), "–"), styles["calc3"])
     put(row, _UNIT, "GB", styles["unit"])
-    put(row, _DRIVES, "The total and what others use. Rows are rounded one by one.", styles.variant("help", indent=2))
+    put(
+        row,
+        _DRIVES,
+        "The total and what others use. Rows are rounded one by one.",
+        styles.variant("help", indent=2),
+    )
     return row + 1
 
 
@@ -190,7 +225,12 @@ def _moments(book: Book, row: int, last: int) -> int:
         in_use = either(traced_on, term / sym("bytes_per_gb"), "not traced")
         put(row, _VALUE, book.guarded(in_use, "–"), styles["r_calc3"])
         put(row, _UNIT, "GB", styles["r_unit"])
-        put(row, _HELP, book.guarded(either(traced_on, term / sym("traced_allocated"), "not traced"), "–"), styles["r_share"])
+        put(
+            row,
+            _HELP,
+            book.guarded(either(traced_on, term / sym("traced_allocated"), "not traced"), "–"),
+            styles["r_share"],
+        )
         state = when(term >= sym("traced_allocated"), "Sets the peak", "Below it")
         put(row, _PUBLISHED, book.guarded(when(traced_on, state, "not traced"), "–"), styles["r_text_i"])
         put(row, _DRIVES, moment["alive"], styles.variant("r_help", indent=2, wrap=False))
@@ -221,7 +261,12 @@ def _boundary(book: Book, row: int, last: int) -> int:
         put(row, _UNIT, unit, styles["r_unit"])
         put(row, _HELP, book.guarded(sym(entered), "–"), styles["r_calc0"])
         put(row, _PUBLISHED, book.guarded(sym("published_" + key), "–"), styles["r_calc0"])
-        put(row, _DRIVES, "Memory of this card only; see Notes for the article's figures", styles.variant("r_help", indent=2, wrap=False))
+        put(
+            row,
+            _DRIVES,
+            "Memory of this card only; see Notes for the article's figures",
+            styles.variant("r_help", indent=2, wrap=False),
+        )
         put(row, _REDUCES, "", styles["r_help"])
         row += 1
     return row

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 TITLE = "Start"
 _QUESTIONS = (
     ("Does my job fit this card?", "Verdict, headroom, line items", "About twelve cells", "Sizing"),
-    ("What if a shape or an allowance differs?", "Every preset, with room for an own value", "Only what differs", "Overrides"),
+    ("What if a shape or an allowance differs?", "Every preset, and room for your own", "What differs", "Overrides"),
     ("Can I trust these figures?", "Predicted beside measured, every run", "Nothing", "Validation"),
     ("Which models and formats are known?", "Shapes, formats and choices, with sources", "Nothing", "Presets"),
     ("How much of a card can be used?", "Usable totals, with sources", "Nothing", "GPUs"),
@@ -45,7 +45,9 @@ def write(book: Book) -> None:
             put(row, column, text, styles["th_r" if text == "This job" else "th"])
         return row + 1
 
-    row = page.section(ws, styles, 3, last_column=last, name="Which sheet answers my question?", put=put, space_below=False)
+    row = page.section(
+        ws, styles, 3, last_column=last, name="Which sheet answers my question?", put=put, space_below=False
+    )
     row = header(row, ("Question", "You get", "You enter", "Open"))
     for question, get, enter, sheet in _QUESTIONS:
         ws.set_row(row, 21)
@@ -56,10 +58,30 @@ def write(book: Book) -> None:
     row = page.section(ws, styles, row, last_column=last, name="What the figures mean", put=put, space_below=False)
     row = header(row, ("Term", "Meaning", "Why it differs from the others", "This job"))
     figures: tuple[tuple[str, str, str, Any], ...] = (
-        ("Peak allocated", "Memory in use at the worst moment", "The lowest of the four; never size against it", sym("peak_allocated_gb")),
-        ("Total to size against", "Peak plus what the allocator holds back", "An upper estimate; the verdict rests on it", sym("total_reserved_gb")),
-        ("Shown by nvidia-smi", "Total plus the driver and the context", "The cache may grow to all that is free", sym("nvidia_smi_gb")),
-        ("Usable capacity", "What the framework can address", "Less than the label, counted in decimal GB", sym("gpu_usable_capacity_gb")),
+        (
+            "Peak allocated",
+            "Memory in use at the worst moment",
+            "The lowest of the four; never size against it",
+            sym("peak_allocated_gb"),
+        ),
+        (
+            "Total to size against",
+            "Peak plus what the allocator holds back",
+            "An upper estimate; the verdict rests on it",
+            sym("total_reserved_gb"),
+        ),
+        (
+            "Shown by nvidia-smi",
+            "Total plus the driver and the context",
+            "The cache may grow to all that is free",
+            sym("nvidia_smi_gb"),
+        ),
+        (
+            "Usable capacity",
+            "What the framework can address",
+            "Less than the label, counted in decimal GB",
+            sym("gpu_usable_capacity_gb"),
+        ),
     )
     for name, meaning, why, tree in figures:
         ws.set_row(row, 21)

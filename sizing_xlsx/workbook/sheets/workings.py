@@ -30,7 +30,12 @@ def number_style(unit: str) -> str:
 def write(book: Book) -> None:
     """Workings: constants, terms by subject in order of evaluation, what-if figures, sentences; and boundaries."""
     job = book.job
-    last = _head(book, TITLE, "Workings", "Every term between config.json and the verdict, with the name that formulas use.")
+    last = _head(
+        book,
+        TITLE,
+        "Workings",
+        "Every term between config.json and the verdict, with the name that formulas use.",
+    )
     row = _section(book, TITLE, 4, last, "Constants", "Those that a user may replace are on Overrides.")
     for key, constant in job.constants.items():
         source = f"{constant.source} ({constant.evidence})"
@@ -45,11 +50,21 @@ def write(book: Book) -> None:
         row = _write(book, TITLE, row, symbol, symbol.replace("_", " ").capitalize(), tree, unit, words, "")
     row = _section(book, TITLE, row, last, "Sentences", "Live text shown on the other sheets.")
     for key, tree in book.sentences.items():
-        row = _write(book, TITLE, row, key, key.replace("_", " ").capitalize(), tree, "text", "", "This workbook's template.")
+        row = _write(
+            book,
+            TITLE,
+            row,
+            key,
+            key.replace("_", " ").capitalize(),
+            tree,
+            "text",
+            "",
+            "This workbook's template.",
+        )
     page.print_area(book.sheet(TITLE), row, last)
     last = _head(
         book, BOUNDARIES, "Boundary workings",
-        "How the largest batch and the longest sequence are found: the peak is opened into its pieces, each solved alone.",
+        "How the largest batch and sequence are found: the peak is opened into its pieces, each solved alone.",
     )  # fmt: skip
     row = 4
     for key in job.order:
@@ -70,7 +85,13 @@ def _head(book: Book, sheet: str, title: str, words: str) -> int:
     ws, styles = book.sheet(sheet), book.styles
     put = book.putter(ws)
     last = page.set_page(
-        ws, book.look, kind="Workings", widths=WIDTHS, file_and_version=book.footer, rows_repeated=(0, 3), freeze=(4, 2)
+        ws,
+        book.look,
+        kind="Workings",
+        widths=WIDTHS,
+        file_and_version=book.footer,
+        rows_repeated=(0, 3),
+        freeze=(4, 2),
     )
     page.plain_head(ws, styles, last_column=last, title=title, sentence=words, stamp=book.stamp, put=put)
     ws.set_row(2, book.look["rows"]["space"])
@@ -84,7 +105,15 @@ def _head(book: Book, sheet: str, title: str, words: str) -> int:
 def _section(book: Book, sheet: str, row: int, last: int, name: str, note: str | None) -> int:
     ws = book.sheet(sheet)
     return page.section(
-        ws, book.styles, row, last_column=last, name=name, put=book.putter(ws), note=note, note_column=_WORDS, space_below=False
+        ws,
+        book.styles,
+        row,
+        last_column=last,
+        name=name,
+        put=book.putter(ws),
+        note=note,
+        note_column=_WORDS,
+        space_below=False,
     )
 
 
@@ -92,7 +121,15 @@ def _term(book: Book, sheet: str, row: int, key: str) -> int:
     facts, tree = book.job.terms[key], book.job.trees[key]
     source = f" Source: {facts.source}." if facts.source else ""
     return _write(
-        book, sheet, row, key, facts.label, tree, facts.unit, in_words(tree, book.label_of), facts.help + source
+        book,
+        sheet,
+        row,
+        key,
+        facts.label,
+        tree,
+        facts.unit,
+        in_words(tree, book.label_of),
+        facts.help + source,
     )
 
 
