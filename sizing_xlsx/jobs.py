@@ -11,25 +11,18 @@ from .formula.job import Job
 from .presets.catalogue import Presets, load_presets
 
 
+def _shared() -> tuple[ModuleType, ...]:
+    """What every job has in common."""
+    from .memory.shared import activations, allocator, card, limits, published, run, units, verdict
+
+    return (units, limits, run, card, activations, published, allocator, verdict)
+
+
 def lora_job(presets: Presets, extra: tuple[ModuleType, ...] = (), opened_on: Mapping[str, Any] | None = None) -> Job:
     """LoRA and QLoRA-style fine-tuning of a decoder on one GPU."""
     from .memory.lora import adapters, items, model, published, traced
-    from .memory.shared import allocator, card, limits, run, units, verdict
 
-    modules = (
-        units,
-        limits,
-        run,
-        card,
-        model,
-        adapters,
-        published,
-        traced,
-        items,
-        allocator,
-        verdict,
-        *extra,
-    )
+    modules = (*_shared(), model, adapters, published, traced, items, *extra)
     return _with_boundaries(Job("lora", modules, presets.tables, opened_on=opened_on))
 
 
@@ -37,10 +30,9 @@ def training_job(
     presets: Presets, extra: tuple[ModuleType, ...] = (), opened_on: Mapping[str, Any] | None = None
 ) -> Job:
     """Training an encoder from scratch on one GPU."""
-    from .memory.shared import allocator, card, limits, run, units, verdict
     from .memory.training import items, model, published, traced
 
-    modules = (units, limits, run, card, model, published, traced, items, allocator, verdict, *extra)
+    modules = (*_shared(), model, published, traced, items, *extra)
     article = {"batch_size": 256, "sequence_length": 100}
     return _with_boundaries(Job("training", modules, presets.tables, article, opened_on))
 

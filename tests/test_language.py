@@ -35,7 +35,7 @@ ENGINES = (Formualizer, IronCalc)
 
 # ---------------------------------------------------------------------- random formulas
 # A formula is a nested tuple: an operation and its arguments. With numbers it gives the plain value; with
-# with symbols, the tree. Values are halves and whole numbers, so that sums and products are exact.
+# symbols, the tree. Values are halves and whole numbers, so that sums and products are exact.
 VALUES: dict[str, Any] = {
     "alpha": 3,
     "beta": 8.5,
@@ -89,9 +89,7 @@ def random_formula(rng: random.Random, depth: int, kind: str = "number") -> Any:
         return (op, ("+", rng.choice(NAMES), random_formula(rng, depth - 1)), random_formula(rng, depth - 1))
     if depth <= 0 or rng.random() < 0.12:
         return rng.choice((*NAMES, *NAMES, 0, 1, 2))
-    op = rng.choice(
-        ("+", "-", "*", "/", "-", "/", "+", "*", "max", "min", "max3", "floor", "when", "given", "choose")
-    )
+    op = rng.choice(("+", "-", "*", "/", "-", "/", "+", "*", "max", "min", "max3", "floor", "when", "given", "choose"))
     if op == "when":
         return (
             op,
@@ -255,9 +253,7 @@ def write_formulas(path: Path, formulas: list[str], values: dict[str, Any]) -> N
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_formulas_agree_in_a_sheet(engine: type[Engine], tmp_path: Path) -> None:
     rng = random.Random(11)
-    found = [
-        pair for pair in (usable(random_formula(rng, rng.choice((2, 3, 4, 5)))) for _ in range(1500)) if pair
-    ]
+    found = [pair for pair in (usable(random_formula(rng, rng.choice((2, 3, 4, 5)))) for _ in range(1500)) if pair]
     found = [(value, tree) for value, tree in found if len(sheet_formula(tree)) < 2000]
     assert len(found) > 500
     write_formulas(tmp_path / "book.xlsx", [sheet_formula(tree) for _, tree in found], VALUES)
@@ -317,9 +313,7 @@ def test_arrays_join_conditions_with_brackets() -> None:
     assert got.tolist() == [3, 2, 2, 0]
 
 
-@pytest.mark.parametrize(
-    "values", [{"alpha": 1, "beta": 2}, {"alpha": np.array([1.0]), "beta": np.array([2.0])}]
-)
+@pytest.mark.parametrize("values", [{"alpha": 1, "beta": 2}, {"alpha": np.array([1.0]), "beta": np.array([2.0])}])
 def test_not_of_one_value_and_of_an_array(values: dict[str, Any]) -> None:
     vector = single(p.when(p.opposite(A < B), 1, 0)).vector(("wanted",))
     assert float(np.asarray(vector(**values)[0]).ravel()[0]) == 0
@@ -442,9 +436,7 @@ def test_a_formula_that_branches_in_python_is_refused(formula: Callable[..., Any
         _made(wanted=_as("wanted", formula), width=width)
 
 
-@pytest.mark.parametrize(
-    "formula", [lambda width: p.when(width == 1, 1, 0), lambda width: width * (width != 1)]
-)
+@pytest.mark.parametrize("formula", [lambda width: p.when(width == 1, 1, 0), lambda width: width * (width != 1)])
 def test_equality_is_a_function(formula: Callable[..., Any]) -> None:
     """== between symbols would compare the trees, not the values."""
     with pytest.raises(TypeError, match=r"term wanted"):
@@ -471,9 +463,7 @@ def test_a_stray_number_is_refused(formula: Callable[..., Any]) -> None:
 
 
 def test_the_digits_of_a_rounding_are_no_stray_number() -> None:
-    assert (
-        _made(wanted=_as("wanted", lambda width: p.rounded(width, 3)), width=width).reference()["wanted"] == 4
-    )
+    assert _made(wanted=_as("wanted", lambda width: p.rounded(width, 3)), width=width).reference()["wanted"] == 4
 
 
 def test_a_comparison_is_no_number() -> None:
@@ -498,9 +488,7 @@ def test_a_cycle_is_named_with_its_path() -> None:
 
 
 def test_a_missing_name_is_named_with_who_needs_it() -> None:
-    with pytest.raises(
-        NameError, match=r"example: wanted needs widht, which is no term, input, constant or table"
-    ):
+    with pytest.raises(NameError, match=r"example: wanted needs widht, which is no term, input, constant or table"):
         _made(wanted=_as("wanted", lambda widht: widht), width=width)
 
 
@@ -595,12 +583,8 @@ def pool(name: str) -> list[dict[str, Any]]:
     large = {"batch_size": 2048}
     found += [worked | checkpointed | large | {"compute_precision": "fp32"}]
     found += [worked | checkpointed | large | {"vocabulary_size_override": 200}]
-    found += [
-        worked | {"gpu_capacity_override_gb": 100_000, key: 1} for key in ("batch_size", "sequence_length")
-    ]
-    found += [
-        worked | {"gpu_choice": card, "verdict_basis": "Published"} for card in job.choices("gpu_choice")[:3]
-    ]
+    found += [worked | {"gpu_capacity_override_gb": 100_000, key: 1} for key in ("batch_size", "sequence_length")]
+    found += [worked | {"gpu_choice": card, "verdict_basis": "Published"} for card in job.choices("gpu_choice")[:3]]
     if name == "lora":
         found += [worked | {"adapter_layers": 3}, worked | {"lora_dropout": "On"} | checkpointed]
     return found
@@ -725,9 +709,7 @@ def check_change(name: str, job: Job, book: Engine, cells: list[tuple[Target, fl
 ALL_CONSTANTS = [(name, module, key) for name in JOBS for module, key in constants_of(name)]
 
 
-@pytest.mark.parametrize(
-    ("name", "module", "key"), ALL_CONSTANTS, ids=[f"{n}-{k}" for n, _, k in ALL_CONSTANTS]
-)
+@pytest.mark.parametrize(("name", "module", "key"), ALL_CONSTANTS, ids=[f"{n}-{k}" for n, _, k in ALL_CONSTANTS])
 def test_one_change_of_a_constant(
     name: str, module: ModuleType, key: str, monkeypatch: pytest.MonkeyPatch, books: dict[str, Engine]
 ) -> None:
@@ -747,10 +729,7 @@ def columns_of(name: str) -> list[tuple[str, str]]:
     job = JOBS[name](load_presets())
     used = {table for table, _ in looked_up(job)}
     return [
-        (table, column)
-        for table in sorted(used)
-        for column, unit in job.tables[table].units.items()
-        if unit != "text"
+        (table, column) for table in sorted(used) for column, unit in job.tables[table].units.items() if unit != "text"
     ]
 
 
@@ -775,9 +754,7 @@ ONLY_IN = {
 ALL_COLUMNS = [(name, *place) for name in JOBS for place in columns_of(name)]
 
 
-@pytest.mark.parametrize(
-    ("name", "table", "column"), ALL_COLUMNS, ids=["-".join(place) for place in ALL_COLUMNS]
-)
+@pytest.mark.parametrize(("name", "table", "column"), ALL_COLUMNS, ids=["-".join(place) for place in ALL_COLUMNS])
 def test_one_change_of_a_table_column(name: str, table: str, column: str, books: dict[str, Engine]) -> None:
     presets = load_presets()
     old = before(name)[0].tables[table]
@@ -785,9 +762,7 @@ def test_one_change_of_a_table_column(name: str, table: str, column: str, books:
     if set(old.columns[column]) <= {0, 1}:
         new_values = [1 - value for value in old.columns[column]]
     else:
-        new_values = [
-            value * 2 if old.units[column] == "count" else value * 1.25 for value in old.columns[column]
-        ]
+        new_values = [value * 2 if old.units[column] == "count" else value * 1.25 for value in old.columns[column]]
     changed = Table(table, old.keys, {**old.columns, column: new_values}, old.units)
     job = JOBS[name](
         presets._replace(**{table: changed})

@@ -141,7 +141,7 @@ WRONG = [
     ("bytes", lambda capacity_gib, bytes_per_gb: capacity_gib * bytes_per_gb, "has no meaning"),
     ("GB", lambda size, bytes_per_gib: size / bytes_per_gib, "declared GB, but its formula gives GiB"),
     ("bytes", lambda tokens: tokens, "declared bytes, but its formula gives count"),
-    ("bytes", maximum, "max: bytes meets GB"),
+    ("bytes", lambda size, capacity_gb: 1 * maximum(size, capacity_gb), "max: bytes meets GB"),
     ("bytes", lambda size, tokens: minimum(tokens, size), "min: count meets bytes"),
     ("bytes", lambda size, tokens: when(tokens > 0, size, tokens), "when: bytes meets count"),
     ("bytes", lambda size, tokens: when(size > tokens, size, 0), ">: bytes meets count"),
@@ -152,9 +152,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("unit", "formula", "message"), WRONG)
-def test_what_must_not_mix_fails_when_the_job_is_made_and_names_the_term(
-    unit: str, formula: Any, message: str
-) -> None:
+def test_what_must_not_mix_fails_when_the_job_is_made_and_names_the_term(unit: str, formula: Any, message: str) -> None:
     members = {key: value for key, value in globals().items() if isinstance(value, Constant)}
     with pytest.raises(TypeError, match=f"term wanted: .*({message})"):
         small_job(wanted=_wrong(unit, formula), **members)

@@ -51,7 +51,7 @@ def accept(job: Job, key: str, value: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, (bool, str)) or value is None:
+    if isinstance(value, (bool, str, complex)) or value is None:
         return False
     try:
         return bool(abs(value) < float("inf"))

@@ -120,7 +120,9 @@ def compile_steps(job: Job, results: tuple[str, ...]) -> Callable[..., Iterator[
         lines.append(f"    {key} = {source_text(job.trees[key], 'vector')}")
         if key in results:
             lines.append(f"    yield {key!r}, {key}")
-        lines += [f"    del {used}" for used in dict.fromkeys((key, *names_in(job.trees[key]))) if last_user[used] == key]
+        lines += [
+            f"    del {used}" for used in dict.fromkeys((key, *names_in(job.trees[key]))) if last_user[used] == key
+        ]
     exec(compile("\n".join(lines), f"<{job.name}, vector>", "exec"), namespace)
     function: Callable[..., Iterator[tuple[str, Any]]] = namespace["many_jobs"]
     return function

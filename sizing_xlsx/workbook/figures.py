@@ -1,7 +1,7 @@
 """Figures as they are shown: rounded so that what stands side by side adds up by eye.
 
-The total is rounded up, capacity and headroom down, all to 0.1 GB; the headroom shown is the difference of the
-shown figures. The verdict uses the exact values.
+The total is rounded up (but not past the room it fits), capacity and headroom down, all to 0.1 GB; the headroom
+shown is the difference of the shown figures. The verdict uses the exact values.
 """
 
 from typing import Any
@@ -18,9 +18,18 @@ count_tolerance = Constant(1, "bytes", "Tolerance of sums", "less than one byte 
 
 
 @term("GB")
-def total_shown_gb(total_reserved_gb: Any) -> Any:
-    """Total to size against, rounded up."""
-    return round_up(total_reserved_gb, 1)
+def room_shown_gb(usable_shown_gb: Any, others_shown_gb: Any) -> Any:
+    """What the shown figures leave for the job."""
+    return usable_shown_gb - others_shown_gb
+
+
+@term("GB")
+def total_shown_gb(
+    total_reserved_gb: Any, total_to_size_against: Any, capacity_available: Any, room_shown_gb: Any
+) -> Any:
+    """Total to size against, rounded up, but never above the room that it fits."""
+    rounded = round_up(total_reserved_gb, 1)
+    return when(total_to_size_against <= capacity_available, minimum(rounded, room_shown_gb), rounded)
 
 
 @term("GB")
@@ -48,9 +57,9 @@ def others_shown_gb(others_beside_total_gb: Any) -> Any:
 
 
 @term("GB")
-def headroom_shown_gb(usable_shown_gb: Any, others_shown_gb: Any, total_shown_gb: Any) -> Any:
-    """Headroom: the difference of the shown figures."""
-    return usable_shown_gb - others_shown_gb - total_shown_gb
+def headroom_shown_gb(room_shown_gb: Any, total_shown_gb: Any) -> Any:
+    """Headroom: the difference of the shown figures; not negative when the job fits."""
+    return room_shown_gb - total_shown_gb
 
 
 @term("GB")

@@ -7,7 +7,7 @@ workspace; the plain sum is the peak. Checkpointed, the largest of three moments
 from typing import Any
 
 from ...formula.declare import Constant, term
-from ...formula.primitives import maximum, when
+from ...formula.primitives import when
 
 _ARTICLE = "fine-tuning article"
 published_hidden_copies = Constant(6, "count", "Published: hidden-width tensors per layer", _ARTICLE, "published")
@@ -68,12 +68,6 @@ def published_segment_bytes(
 def published_dropout_bytes(dropout_on: Any, mask_bytes: Any, hidden_size: Any, mlp_width: Any) -> Any:
     """Masks of one layer, per token, when adapters drop inputs."""
     return dropout_on * mask_bytes * (2 * hidden_size + mlp_width)
-
-
-@term("bytes per token", source=_ARTICLE)
-def published_score_bytes(scores_stored: Any, attention_heads: Any, sequence_length: Any, compute_bytes: Any) -> Any:
-    """Attention scores of one layer, per token, when attention stores them."""
-    return scores_stored * attention_heads * sequence_length * compute_bytes
 
 
 @term("bytes", source=_ARTICLE)
@@ -146,14 +140,6 @@ def published_checkpointed_activations(
 
 
 @term("bytes", source=_ARTICLE)
-def published_activations(
-    checkpointing_on: Any, published_checkpointed_activations: Any, published_plain_activations: Any
-) -> Any:
-    """Activations of the published accounting, with or without checkpointing."""
-    return when(checkpointing_on > 0, published_checkpointed_activations, published_plain_activations)
-
-
-@term("bytes", source=_ARTICLE)
 def published_workspace(
     checkpointing_on: Any,
     workspace_once: Any,
@@ -181,12 +167,6 @@ def published_plain_peak(
 
 
 @term("bytes", source=_ARTICLE)
-def published_backward_moment(published_static: Any, published_checkpointed_activations: Any) -> Any:
-    """Checkpointed: backward, one layer recomputed; no gradients yet."""
-    return published_static + published_checkpointed_activations
-
-
-@term("bytes", source=_ARTICLE)
 def published_forward_activations(
     reached_layers: Any,
     fp32_bytes: Any,
@@ -203,12 +183,6 @@ def published_forward_activations(
 
 
 @term("bytes", source=_ARTICLE)
-def published_forward_moment(published_static: Any, published_cache: Any, published_forward_activations: Any) -> Any:
-    """Checkpointed: the end of forward, the cast copies still alive."""
-    return published_static + published_cache + published_forward_activations
-
-
-@term("bytes", source=_ARTICLE)
 def published_temporaries(adapter_gradients: Any, optimizers: Any, optimizer_row: Any) -> Any:
     """One gradient-sized set while Adam updates; none for the others."""
     return adapter_gradients * optimizers.temporary_copies[optimizer_row]
@@ -218,17 +192,3 @@ def published_temporaries(adapter_gradients: Any, optimizers: Any, optimizer_row
 def published_step_moment(published_static: Any, adapter_gradients: Any, published_temporaries: Any) -> Any:
     """Checkpointed: the optimizer step."""
     return published_static + adapter_gradients + published_temporaries
-
-
-@term("bytes", source=_ARTICLE)
-def published_checkpointed_peak(
-    published_backward_moment: Any, published_forward_moment: Any, published_step_moment: Any
-) -> Any:
-    """Checkpointed: the largest of three moments."""
-    return maximum(published_backward_moment, published_forward_moment, published_step_moment)
-
-
-@term("bytes", source=_ARTICLE)
-def published_allocated(checkpointing_on: Any, published_checkpointed_peak: Any, published_plain_peak: Any) -> Any:
-    """Allocated peak of the published accounting."""
-    return when(checkpointing_on > 0, published_checkpointed_peak, published_plain_peak)

@@ -17,7 +17,6 @@ keeps_model_output = Input(
     "Loop keeps the model output",
     "On when the last step's output is still referenced, as in a plain loop; trainers drop it.",
 )
-token_id_bytes = Constant(16, "bytes per token", "Token ids and labels", _TRACE, "traced")
 backward_bytes_kept = Constant(14, "bytes per value", "Output scores in loss backward, output kept", _TRACE, "traced")
 backward_bytes_dropped = Constant(
     12, "bytes per value", "Output scores in loss backward, output dropped", _TRACE, "traced"
@@ -87,12 +86,6 @@ def adapter_gradients(adapter_parameters: Any, fp32_bytes: Any) -> Any:
 def optimizer_state(adapter_parameters: Any, optimizers: Any, optimizer_row: Any) -> Any:
     """What the optimizer keeps per trained parameter between steps."""
     return adapter_parameters * optimizers.state_bytes[optimizer_row]
-
-
-@term("bytes", source=_TRACE)
-def matrix_workspaces(matrix_workspace_bytes: Any) -> Any:
-    """Workspace of the matrix library, for the forward and the backward thread."""
-    return 2 * matrix_workspace_bytes
 
 
 @term("bytes", source=_TRACE)
@@ -169,18 +162,6 @@ def layer_bytes(
 ) -> Any:
     """Everything one layer keeps for backward, per token."""
     return norm_bytes + adapter_input_bytes + adapter_inner_bytes + attention_bytes + mlp_bytes
-
-
-@term("bytes", source=_TRACE)
-def layer_activations(tokens_per_micro_batch: Any, layer_bytes: Any) -> Any:
-    """Everything one layer keeps for backward."""
-    return tokens_per_micro_batch * layer_bytes
-
-
-@term("bytes", source=_TRACE)
-def hidden_tensor(fp32_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any) -> Any:
-    """One fp32 tensor of the residual stream."""
-    return fp32_bytes * tokens_per_micro_batch * hidden_size
 
 
 @term("bytes", source=_TRACE)
@@ -268,12 +249,6 @@ def saved_once(saved_casts: Any, fp32_kv_cache: Any, rope_table: Any, final_norm
 def saved_activations(saved_layers: Any, saved_once: Any, output_kept: Any, unreached_kv_cache: Any) -> Any:
     """Everything kept from forward to backward, without the output scores."""
     return saved_layers + saved_once + output_kept * unreached_kv_cache
-
-
-@term("values")
-def logit_values(tokens_per_micro_batch: Any, vocabulary_size: Any) -> Any:
-    """Output scores: one per token and vocabulary entry."""
-    return tokens_per_micro_batch * vocabulary_size
 
 
 @term("bytes", source=_TRACE)

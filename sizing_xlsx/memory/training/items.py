@@ -57,51 +57,10 @@ def traced_items(
     return stored_weights + optimizer_state + moving + matrix_workspaces
 
 
-@term("count")
-def published_moment(
-    checkpointing_on: Any,
-    published_allocated: Any,
-    published_backward_moment: Any,
-    published_forward_moment: Any,
-) -> Any:
-    """What sets the published peak: 1 the plain sum; checkpointed 2 backward, 3 forward, 4 optimizer step."""
-    later = when(published_forward_moment >= published_allocated, 1, 2)
-    return 1 + when(checkpointing_on > 0, when(published_backward_moment >= published_allocated, 1, 1 + later), 0)
-
-
 @term("bytes")
 def published_peak_gradients(published_moment: Any, published_gradients: Any) -> Any:
     """Gradients in the published peak."""
     return choose(published_moment, published_gradients, 0, 0, published_gradients)
-
-
-@term("bytes")
-def published_casts(published_moment: Any, published_cache: Any) -> Any:
-    """Autocast's copies in the published peak."""
-    return choose(published_moment, published_cache, 0, published_cache, 0)
-
-
-@term("bytes")
-def published_peak_activations(
-    published_moment: Any,
-    published_plain_activations: Any,
-    published_checkpointed_activations: Any,
-    published_forward_activations: Any,
-) -> Any:
-    """Activations in the published peak."""
-    return choose(
-        published_moment,
-        published_plain_activations,
-        published_checkpointed_activations,
-        published_forward_activations,
-        0,
-    )
-
-
-@term("bytes")
-def published_peak_temporaries(published_moment: Any, published_temporaries: Any) -> Any:
-    """The update's temporaries, when the optimizer step sets the published peak."""
-    return choose(published_moment, 0, 0, 0, published_temporaries)
 
 
 @term("bytes")
@@ -121,12 +80,6 @@ def published_items(
 def base_item(rests_on_traced: Any, stored_weights: Any, published_weights: Any) -> Any:
     """Weights, by the family the verdict rests on."""
     return when(rests_on_traced > 0, stored_weights, published_weights)
-
-
-@term("bytes")
-def activation_item(rests_on_traced: Any, traced_activations: Any, published_peak_activations: Any) -> Any:
-    """Activations at the peak, by the family the verdict rests on."""
-    return when(rests_on_traced > 0, traced_activations, published_peak_activations)
 
 
 @term("GB")

@@ -8,7 +8,7 @@ three moments is.
 from typing import Any
 
 from ...formula.declare import Constant, term
-from ...formula.primitives import maximum, when
+from ...formula.primitives import when
 
 _ARTICLE = "training article"
 published_hidden_copies = Constant(9, "count", "Published: hidden-width tensors per layer", _ARTICLE, "published")
@@ -62,12 +62,6 @@ def published_mask_bytes(mask_bytes: Any, hidden_size: Any, mlp_width: Any) -> A
 
 
 @term("bytes per token", source=_ARTICLE)
-def published_score_bytes(scores_stored: Any, attention_heads: Any, sequence_length: Any, compute_bytes: Any) -> Any:
-    """Attention scores of one layer, when attention stores them."""
-    return scores_stored * attention_heads * sequence_length * compute_bytes
-
-
-@term("bytes per token", source=_ARTICLE)
 def published_layer_bytes(
     compute_bytes: Any,
     published_hidden_copies: Any,
@@ -93,12 +87,6 @@ def published_plain_activations(
     """Without checkpointing: all layers, the final norm input, and the output scores."""
     layers = layer_count * tokens_per_micro_batch * published_layer_bytes
     return layers + compute_bytes * tokens_per_micro_batch * hidden_size + published_output_scores
-
-
-@term("values")
-def logit_values(tokens_per_micro_batch: Any, vocabulary_size: Any) -> Any:
-    """Output scores: one per token and vocabulary entry."""
-    return tokens_per_micro_batch * vocabulary_size
 
 
 @term("bytes", source=_ARTICLE)
@@ -144,25 +132,11 @@ def published_checkpointed_activations(
 
 
 @term("bytes", source=_ARTICLE)
-def published_activations(
-    checkpointing_on: Any, published_checkpointed_activations: Any, published_plain_activations: Any
-) -> Any:
-    """Activations of the published accounting, with or without checkpointing."""
-    return when(checkpointing_on > 0, published_checkpointed_activations, published_plain_activations)
-
-
-@term("bytes", source=_ARTICLE)
 def published_plain_peak(
     published_static: Any, published_gradients: Any, published_cache: Any, published_plain_activations: Any
 ) -> Any:
     """Without checkpointing: the plain sum, the cache included."""
     return published_static + published_gradients + published_cache + published_plain_activations
-
-
-@term("bytes", source=_ARTICLE)
-def published_backward_moment(published_static: Any, published_checkpointed_activations: Any) -> Any:
-    """Checkpointed: backward, one layer recomputed; no gradients yet."""
-    return published_static + published_checkpointed_activations
 
 
 @term("bytes", source=_ARTICLE)
@@ -198,23 +172,3 @@ def published_forward_activations(
 ) -> Any:
     """Checkpointed: boundaries, one layer and the output scores during forward."""
     return tokens_per_micro_batch * published_forward_bytes + published_output_scores
-
-
-@term("bytes", source=_ARTICLE)
-def published_forward_moment(published_static: Any, published_cache: Any, published_forward_activations: Any) -> Any:
-    """Checkpointed: the end of forward, the cast copies still alive."""
-    return published_static + published_cache + published_forward_activations
-
-
-@term("bytes", source=_ARTICLE)
-def published_checkpointed_peak(
-    published_backward_moment: Any, published_forward_moment: Any, published_step_moment: Any
-) -> Any:
-    """Checkpointed: the largest of three moments."""
-    return maximum(published_backward_moment, published_forward_moment, published_step_moment)
-
-
-@term("bytes", source=_ARTICLE)
-def published_allocated(checkpointing_on: Any, published_checkpointed_peak: Any, published_plain_peak: Any) -> Any:
-    """Allocated peak of the published accounting."""
-    return when(checkpointing_on > 0, published_checkpointed_peak, published_plain_peak)

@@ -10,7 +10,6 @@ from ...formula.declare import Constant, term
 from ...formula.primitives import maximum, minimum, when
 
 _TRACE = "allocation trace: PyTorch 2.13"
-token_id_bytes = Constant(16, "bytes per token", "Token ids and labels", _TRACE, "traced")
 loss_score_bytes = Constant(12, "bytes per value", "Output scores in the loss", _TRACE, "traced")
 forward_hidden_bytes = Constant(8, "bytes per value", "Checkpointed MLP forward, hidden width", _TRACE, "traced")
 
@@ -32,12 +31,6 @@ def optimizer_state(parameter_count: Any, optimizers: Any, optimizer_row: Any, f
     """What the optimizer keeps per parameter between steps."""
     wide = optimizers.state_bytes[optimizer_row]
     return parameter_count * when(fp32_storage > 0, wide, optimizers.bf16_state_bytes[optimizer_row])
-
-
-@term("bytes", source=_TRACE)
-def matrix_workspaces(matrix_workspace_bytes: Any) -> Any:
-    """Workspace of the matrix library, for the forward and the backward thread."""
-    return 2 * matrix_workspace_bytes
 
 
 @term("bytes", source=_TRACE)
@@ -82,18 +75,6 @@ def small_bytes(encoder_tensors: Any, tensor_row: Any, attention_heads: Any) -> 
 def layer_bytes(encoder_tensors: Any, tensor_row: Any, hidden_size: Any, mlp_bytes: Any, small_bytes: Any) -> Any:
     """Everything one layer keeps for backward, per token."""
     return encoder_tensors.hidden_bytes[tensor_row] * hidden_size + mlp_bytes + small_bytes
-
-
-@term("bytes", source=_TRACE)
-def layer_activations(tokens_per_micro_batch: Any, layer_bytes: Any) -> Any:
-    """Everything one layer keeps for backward."""
-    return tokens_per_micro_batch * layer_bytes
-
-
-@term("bytes", source=_TRACE)
-def hidden_tensor(fp32_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any) -> Any:
-    """One fp32 tensor of the residual stream: what a checkpointed layer keeps."""
-    return fp32_bytes * tokens_per_micro_batch * hidden_size
 
 
 @term("bytes", source=_TRACE)

@@ -50,6 +50,7 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
     calls, outcomes, batches = f"$R${top}:$R${bottom}", f"$P${top}:$P${bottom}", f"$E${top}:$E${bottom}"
     done, right, wrong = len(runs.completed), runs.calls.count("Right"), runs.calls.count("Wrong")
     failed, undecided = len(runs.all) - done, runs.calls.count("Undecided")
+    limit, detail = book.template["validation"]["limits"]
     sentence = Raw(
         f'=IF(COUNTIF({calls},"Wrong")=0,"No fit call","Fit calls: "&COUNTIF({calls},"Wrong"))&" was wrong: "'
         f'&COUNTIF({outcomes},"Completed")&" runs completed, "'
@@ -80,7 +81,7 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
                 "tile_text",
             ),
             _band_tile(runs, 9, 12),
-            Tile(13, 17, "What this does not show", *book.template["validation"]["limits"], "tile_text"),
+            Tile(13, 17, "What this does not show", limit, detail, "tile_text"),
         ],
     )
 

@@ -153,7 +153,7 @@ def _gpus(book: Book) -> None:
     )
     page.plain_head(
         ws, styles, last_column=last, title=GPUS, stamp=book.stamp, put=put,
-        sentence="What the framework can address is less than the label. A card of unknown total needs an own capacity.",
+        sentence="The framework can address less than the label says. Cards of unknown total need an own capacity.",
     )  # fmt: skip
     ws.set_row(2, book.look["rows"]["header_two_lines"])
     put(2, 1, "GPU", styles["th_open"])

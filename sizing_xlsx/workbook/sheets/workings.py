@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 TITLE, BOUNDARIES = "Workings", "Boundary workings"
 SUBJECTS = {
     "units": "Units", "run": "The run", "card": "The card", "model": "The model", "adapters": "Adapters",
-    "published": "Published accounting", "traced": "Traced list", "items": "Line items", "allocator": "The allocator",
-    "verdict": "The verdict", "figures": "Figures as they are shown",
+    "activations": "Activations", "published": "Published accounting", "traced": "Traced list", "items": "Line items",
+    "allocator": "The allocator", "verdict": "The verdict", "figures": "Figures as they are shown",
 }  # fmt: skip
 WIDTHS = (3, 40, 22, 16, 44, 72, 64, 2)
 _NAME, _WORDS, _MEANING = 4, 5, 6
