@@ -10,37 +10,50 @@ from typing import Any
 from .formula.job import Job
 from .presets.catalogue import Presets, load_presets
 
+WORKED: dict[str, dict[str, Any]] = {"lora": {}, "training": {"batch_size": 256, "sequence_length": 100}}
+JOBS = tuple(WORKED)
 
-def _shared() -> tuple[ModuleType, ...]:
-    """What every job has in common."""
+
+def modules(name: str) -> tuple[ModuleType, ...]:
+    """The formulas of a job: LoRA fine-tuning of a decoder, or training an encoder from scratch, on one GPU."""
     from .memory.shared import activations, allocator, card, limits, published, run, units, verdict
 
-    return (units, limits, run, card, activations, published, allocator, verdict)
+    shared = (units, limits, run, card, activations, published, allocator, verdict)
+    return (*shared, *(_lora() if name == "lora" else _training()))
 
 
-def lora_job(presets: Presets, extra: tuple[ModuleType, ...] = (), opened_on: Mapping[str, Any] | None = None) -> Job:
-    """LoRA and QLoRA-style fine-tuning of a decoder on one GPU."""
+def _lora() -> tuple[ModuleType, ...]:
     from .memory.lora import adapters, items, model, published, traced
 
-    modules = (*_shared(), model, adapters, published, traced, items, *extra)
-    return _with_boundaries(Job("lora", modules, presets.tables, opened_on=opened_on))
+    return (model, adapters, published, traced, items)
 
 
-def training_job(
-    presets: Presets, extra: tuple[ModuleType, ...] = (), opened_on: Mapping[str, Any] | None = None
-) -> Job:
-    """Training an encoder from scratch on one GPU."""
+def _training() -> tuple[ModuleType, ...]:
     from .memory.training import items, model, published, traced
 
-    modules = (*_shared(), model, published, traced, items, *extra)
-    article = {"batch_size": 256, "sequence_length": 100}
-    return _with_boundaries(Job("training", modules, presets.tables, article, opened_on))
+    return (model, published, traced, items)
 
 
-def _with_boundaries(job: Job) -> Job:
-    """Add the inverse questions: the largest batch and the longest sequence that still fit."""
+def plain_job(
+    name: str,
+    presets: Presets,
+    extra: tuple[ModuleType, ...] = (),
+    opened_on: Mapping[str, Any] | None = None,
+) -> Job:
+    """A job without its inverse questions. extra: further modules. opened_on: inputs in place of the worked job's."""
+    return Job(name, (*modules(name), *extra), presets.tables, WORKED[name], opened_on)
+
+
+def make_job(
+    name: str,
+    presets: Presets,
+    extra: tuple[ModuleType, ...] = (),
+    opened_on: Mapping[str, Any] | None = None,
+) -> Job:
+    """A job with its inverse questions: the largest batch and the longest sequence that still fit, by either basis."""
     from .formula.inverse import largest
 
+    made = plain_job(name, presets, extra, opened_on)
     for prefix, keep, at_most in (
         ("", "total_to_size_against", "capacity_available"),
         ("published_", "published_reserved", "published_capacity"),
@@ -48,7 +61,7 @@ def _with_boundaries(job: Job) -> Job:
         basis = " by the published accounting" if prefix else ""
         for vary, words in (("batch_size", "batch size"), ("sequence_length", "sequence length")):
             largest(
-                job,
+                made,
                 f"{prefix}largest_{vary}",
                 vary=vary,
                 keep=keep,
@@ -57,13 +70,10 @@ def _with_boundaries(job: Job) -> Job:
                 label=f"Largest {words}{basis}",
                 help=f"The largest {words} that fits{basis}, everything else as entered; 0 when not even 1 does.",
             )
-    return job
-
-
-JOBS = {"lora": lora_job, "training": training_job}
+    return made
 
 
 @lru_cache(maxsize=4)
 def job(name: str) -> Job:
     """The job of that name over the presets that travel with the package."""
-    return JOBS[name](load_presets())
+    return make_job(name, load_presets())

@@ -16,6 +16,7 @@ from sizing_xlsx.formula.inverse import largest
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.primitives import maximum, minimum, when
 from sizing_xlsx.formula.render import public_name
+from sizing_xlsx.jobs import plain_job
 from sizing_xlsx.presets.catalogue import load_presets
 
 QUESTIONS = {"largest_batch_size": "batch_size", "largest_sequence_length": "sequence_length"}
@@ -27,19 +28,7 @@ RANDOM_JOBS = 300
 
 def new_job(kind: str) -> Job:
     """A job of its own, without the questions."""
-    from sizing_xlsx.memory.shared import allocator, card, limits, run, units, verdict
-
-    if kind == "lora":
-        from sizing_xlsx.memory.lora import adapters, model, published, traced
-
-        own: tuple[ModuleType, ...] = (model, adapters, published, traced)
-    else:
-        from sizing_xlsx.memory.training import model as shape
-        from sizing_xlsx.memory.training import published as article
-        from sizing_xlsx.memory.training import traced as trace
-
-        own = (shape, article, trace)
-    return Job(kind, (units, run, limits, card, *own, allocator, verdict), load_presets().tables)
+    return plain_job(kind, load_presets())
 
 
 def ask(job: Job) -> dict[str, list[str]]:

@@ -28,7 +28,7 @@ from sizing_xlsx.formula.expression import Expr, lift, walk
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import column_name, in_words, public_name, sheet_formula, source_text
 from sizing_xlsx.formula.table import Table
-from sizing_xlsx.jobs import JOBS
+from sizing_xlsx.jobs import JOBS, make_job
 from sizing_xlsx.presets.catalogue import load_presets
 
 ENGINES = (Formualizer, IronCalc)
@@ -568,7 +568,7 @@ def looked_up(job: Job) -> list[tuple[str, str | None]]:
 @lru_cache(maxsize=4)
 def pool(name: str) -> list[dict[str, Any]]:
     """The worked job, each single choice of it, and random ones."""
-    job = JOBS[name](load_presets())
+    job = make_job(name, load_presets())
     rng = random.Random(7)
     worked = job.defaults()
     found = [worked]
@@ -608,7 +608,7 @@ def compare(book: Engine, job: Job, values: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_every_term_of_random_jobs_in_a_sheet(name: str, engine: type[Engine], tmp_path: Path) -> None:
-    job = JOBS[name](load_presets())
+    job = make_job(name, load_presets())
     workbook_of(job, tmp_path / "job.xlsx")
     book = engine(tmp_path / "job.xlsx")
     compare(book, job, job.reference())
@@ -623,7 +623,7 @@ def test_every_term_of_random_jobs_in_a_sheet(name: str, engine: type[Engine], t
 # ---------------------------------------------------------------------- one change of one coefficient
 def constants_of(name: str) -> list[tuple[ModuleType, str]]:
     """Each constant of a job, with the module that it is written in."""
-    job = JOBS[name](load_presets())
+    job = make_job(name, load_presets())
     found = []
     folders = [getattr(sizing_xlsx.memory, folder) for folder in ("shared", name)]
     for module in [m for folder in folders for m in vars(folder).values() if isinstance(m, ModuleType)]:
@@ -643,7 +643,7 @@ UNUSED_CONSTANTS = {
 @lru_cache(maxsize=2)
 def before(name: str) -> tuple[Job, list[dict[str, Any]]]:
     """The job as it is, and every value of it for the pool."""
-    job = JOBS[name](load_presets())
+    job = make_job(name, load_presets())
     return job, [job.reference(inputs) for inputs in pool(name)]
 
 
@@ -716,7 +716,7 @@ def test_one_change_of_a_constant(
     constant = getattr(module, key)
     changed = constant._replace(value=constant.value * 1.25)
     monkeypatch.setattr(module, key, changed)
-    job = JOBS[name](load_presets())
+    job = make_job(name, load_presets())
     if key in UNUSED_CONSTANTS:
         assert first_change(name, job) is None
         return
@@ -726,7 +726,7 @@ def test_one_change_of_a_constant(
 
 def columns_of(name: str) -> list[tuple[str, str]]:
     """Each number column of a job's own tables, whether or not a term looks into it."""
-    job = JOBS[name](load_presets())
+    job = make_job(name, load_presets())
     used = {table for table, _ in looked_up(job)}
     return [
         (table, column) for table in sorted(used) for column, unit in job.tables[table].units.items() if unit != "text"
@@ -764,10 +764,11 @@ def test_one_change_of_a_table_column(name: str, table: str, column: str, books:
     else:
         new_values = [value * 2 if old.units[column] == "count" else value * 1.25 for value in old.columns[column]]
     changed = Table(table, old.keys, {**old.columns, column: new_values}, old.units)
-    job = JOBS[name](
+    job = make_job(
+        name,
         presets._replace(**{table: changed})
         if table in presets._fields
-        else presets._replace(options={**presets.options, table: changed})
+        else presets._replace(options={**presets.options, table: changed}),
     )
     if (table, column) in UNUSED_COLUMNS or (name, table, column) in ONLY_IN:
         assert first_change(name, job) is None

@@ -12,7 +12,7 @@ from typing import Any
 from .. import __version__
 from ..formula.job import Job
 from ..formula.render import sheet_formula
-from ..jobs import JOBS
+from ..jobs import JOBS, make_job
 from ..paths import presets_folder, templates_folder
 from ..presets.catalogue import Presets, load_presets
 from . import figures
@@ -20,7 +20,6 @@ from .book import Book
 from .sheets import chart_data, checks, notes, overrides, reference, sizing, start, validation, workings
 from .words import sentence
 
-TEMPLATES = ("lora", "training")
 SHEETS = (
     "Start", "Sizing", "Overrides", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
     "Chart data", "What-if", "Validation workings", "Notes",
@@ -37,7 +36,7 @@ def load_template(name: str) -> dict[str, Any]:
 
 def workbook_job(name: str, presets: Presets, opened_on: Mapping[str, Any] | None = None) -> Job:
     """The job with the figures that only a workbook shows. opened_on: inputs, where not the article's."""
-    return JOBS[name](presets, extra=(figures,), opened_on=opened_on)
+    return make_job(name, presets, (figures,), opened_on)
 
 
 def build(output: Path, presets: Presets | None = None, folder: Path | None = None) -> list[Path]:
@@ -51,7 +50,7 @@ def build(output: Path, presets: Presets | None = None, folder: Path | None = No
     output.mkdir(parents=True, exist_ok=True)
     finished: list[tuple[Path, Path]] = []
     try:
-        for name in TEMPLATES:
+        for name in JOBS:
             template = load_template(name)
             final = output / template["file"]
             draft = output / f".{template['file']}.{os.getpid()}.tmp"
