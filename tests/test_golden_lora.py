@@ -220,9 +220,10 @@ def shape_of(inputs: dict[str, Any]) -> dict[str, float]:
     bias = biases["qkv_bias"] * (q + 2 * kv) + biases["output_bias"] * d + biases["mlp_bias"] * (2 * ff + d)
     head_and_embedding = v * d * (1 if models.columns["tied"][at] else 2)
     count = layers * (linear + bias) + head_and_embedding + (2 * layers + 1) * d
+    counted = count
     if inputs.get("base_parameter_count_override") is not None:
         count = inputs["base_parameter_count_override"]
-    return {"d": d, "q": q, "kv": kv, "nh": nh, "hd": hd, "ff": ff, "V": v, "L": layers, "Nb": count}
+    return {"d": d, "q": q, "kv": kv, "nh": nh, "hd": hd, "ff": ff, "V": v, "L": layers, "Nb": count, "counted": counted}
 
 
 def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
@@ -284,7 +285,9 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         base = n_base * converted
     else:
         rows = q + kv + kv + d + ff + ff + d
-        base = layers * (linear * converted + rows * per_row) + (n_base - layers * linear) * rest
+        entered = n_base / shape["counted"]  # an entered count scales what is converted with all else
+        base = entered * layers * linear * converted + layers * rows * per_row
+        base += (n_base - entered * layers * linear) * rest
     resident = base + 4 * n_adapter + state * n_adapter + 2 * w + 16 * t
     accumulated = 4 * n_adapter if inputs["gradient_accumulation"] > 1 else 0
     one = (
@@ -308,8 +311,9 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     else:
         once += 2 * n_adapter
         frozen_cache = (layers - reached) * kv_of_layer
-        if fp32_base:
-            once += 2 * reached * linear + reached * kv_of_layer
+        if fp32_base:  # its cache stands beside the 16-bit keys and values, and only the output holds it
+            once += 2 * reached * linear
+            frozen_cache += reached * kv_of_layer
     if fp32_base:
         once += 2 * v * d
     if kept:
@@ -325,6 +329,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     moment2 += 2 * n_adapter if checkpointed else (0 if kept else frozen_cache)
     if checkpointed:
         moment3 = held - 4 * t * d + one + working + (2 * t * v if kept else 0) + 2 * n_adapter / reached
+        moment3 += 2 * linear if fp32_base else 0  # the layer made anew casts its frozen matrices again
     else:
         moment3 = held + working + previous
     moment3 += matrix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ def compile_scalar(job: Job, results: tuple[str, ...]) -> Callable[..., tuple[An
     namespace: dict[str, Any] = {
         "floor": math.floor,
         "is_number": lambda x: x is not None and not isinstance(x, str) and x == x,
-        "find": _find,
+        "find": operator.getitem,
         "root": PRIMITIVES["root"].compute,
         "fixed": PRIMITIVES["fixed"].compute,
         "round_up": PRIMITIVES["round_up"].compute,
@@ -61,7 +62,7 @@ def compile_scalar(job: Job, results: tuple[str, ...]) -> Callable[..., tuple[An
     for key in needed:
         for table, column in ranges_in(job.trees[key]):
             data = job.tables[table]
-            namespace[source_range(table, column)] = (None, *data.columns[column]) if column else data.index
+            namespace[source_range(table, column)] = (None, *data.columns[column]) if column else _Rows(data)
     arguments = [f"{key}={value.default!r}" for key, value in job.inputs.items()]
     arguments += [f"{key}={value.value!r}" for key, value in job.constants.items()]
     lines = [f"    {key} = {source_text(job.trees[key], 'scalar')}" for key in needed]
@@ -72,8 +73,17 @@ def compile_scalar(job: Job, results: tuple[str, ...]) -> Callable[..., tuple[An
     return function
 
 
-def _find(index: Mapping[str, int], text: str) -> int:
-    return index[text.casefold()]
+class _Rows(dict[str, int]):
+    """Key -> row without regard to case; a key written as the table writes it is found without folding it."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__({**table.index, **{key: row for row, key in enumerate(table.keys, 1)}})
+
+    def __missing__(self, text: str) -> int:
+        row = self.get(text.casefold())
+        if row is None:
+            raise KeyError(text)
+        return row
 
 
 __all__ = ["arithmetic", "compile_scalar", "value_of"]

@@ -17,10 +17,11 @@ class Expr:
     and column of a look-up; column None is the key column).
     """
 
-    __slots__ = ("args", "op", "unit")
+    __slots__ = ("args", "names", "op", "unit")
 
     def __init__(self, op: str, args: tuple[Any, ...], unit: str | None) -> None:
         self.op, self.args, self.unit = op, args, unit
+        self.names: tuple[str, ...] | None = None  # filled by names_in(): a tree never changes
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -62,6 +63,11 @@ class Expr:
 
     def __ge__(self, other: Any) -> Expr:
         return arithmetic(">=", self, other)
+
+    def __eq__(self, other: Any) -> NoReturn:
+        raise TypeError("a formula compared with Python's == or !=; use equal() and opposite()")
+
+    __hash__ = object.__hash__
 
     def __and__(self, other: Any) -> Expr:
         return Expr("and", (condition(self), condition(other)), "bool")
@@ -122,8 +128,10 @@ def walk(tree: Expr) -> Iterator[Expr]:
         yield from walk(child)
 
 
-def names_in(tree: Expr) -> list[str]:
-    """The names a tree refers to, with repetitions."""
+def names_in(tree: Expr) -> tuple[str, ...]:
+    """The names a tree refers to, from left to right, with repetitions."""
+    if tree.names is not None:
+        return tree.names
     found: list[str] = []
     stack = [tree]
     while stack:
@@ -132,7 +140,8 @@ def names_in(tree: Expr) -> list[str]:
             found.append(node.args[0])
         elif node.op not in ("number", "words", "range"):
             stack.extend(reversed(node.args))
-    return found
+    tree.names = tuple(found)
+    return tree.names
 
 
 def replace(tree: Expr, found: dict[str, Expr]) -> Expr:

@@ -54,6 +54,7 @@ class Job:
         self._set_defaults(opened_on or {})
         for term_name in list(self.terms):
             self._visit(term_name, ())
+        self.usual = {key: domains.usual(self, key) for key in self.inputs}
 
     # ------------------------------------------------------------------ collecting
     def _collect(self, module: ModuleType) -> None:
@@ -75,7 +76,10 @@ class Job:
                 self.checks[key] = value.check
 
     def _declare(self, key: str, value: Input | Constant, module: str) -> None:
-        kind_of(value.unit)
+        try:
+            kind_of(value.unit)
+        except ValueError as error:
+            raise ValueError(f"{self.name}: {key}: {error}") from None
         if isinstance(value, Input):
             self.inputs[key] = value
         elif value.domain is None:
@@ -103,6 +107,8 @@ class Job:
     def _replaceable(self, facts: Term, override: Override) -> None:
         """The term as "what was entered, else the preset", and the input that takes what is entered."""
         entered = override.input_name
+        if self._known(entered):
+            raise ValueError(f"{self.name}: {entered} is defined twice")
         self.inputs[entered] = Input(
             facts.unit, override.domain, None, facts.label, facts.help, override.follows_job, optional=True
         )
@@ -142,8 +148,8 @@ class Job:
         try:
             tree = lift(facts.function(*[self.symbol(needed) for needed in facts.needs]))
             self.derive(facts, tree)
-        except TypeError as error:
-            raise TypeError(f"{self.name}: term {key}: {error}") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise type(error)(f"{self.name}: term {key}: {error}") from None
 
     def derive(self, facts: Term, tree: Expr) -> None:
         """Add a term by its tree; its unit must be the declared one."""
@@ -203,14 +209,16 @@ class Job:
 
     def scalar(self, results: tuple[str, ...]) -> Any:
         """A compiled function of the inputs that returns a tuple of the results, for one job."""
-        unknown = [key for key in results if key not in self.trees]
-        if unknown:
-            raise TypeError(f"{unknown[0]} is no result of {self.name}{domains.nearest(unknown[0], tuple(self.trees))}")
-        if ("scalar", results) not in self.engines:
+        found = self.engines.get(("scalar", results))
+        if found is None:
+            unknown = [key for key in results if key not in self.trees]
+            if unknown:
+                near = domains.nearest(unknown[0], tuple(self.trees))
+                raise TypeError(f"{unknown[0]} is no result of {self.name}{near}")
             from .engine import compile_scalar
 
-            self.engines["scalar", results] = compile_scalar(self, results)
-        return self.engines["scalar", results]
+            found = self.engines["scalar", results] = compile_scalar(self, results)
+        return found
 
     def vector(self, results: tuple[str, ...]) -> Any:
         """A compiled function of input arrays that returns a tuple of arrays, for many jobs."""
@@ -230,7 +238,11 @@ class Job:
 
     def accepted(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs as the formulas take them; ValueError names the argument, its value and what is right."""
-        return {key: domains.accept(self, key, value) for key, value in inputs.items()}
+        out: dict[str, Any] = {}
+        for key, value in inputs.items():
+            kind, usual = self.usual.get(key, (None, ()))
+            out[key] = value if type(value) is kind and value in usual else domains.accept(self, key, value)
+        return out
 
     def size(self, results: Iterable[str] | None = None, /, **inputs: Any) -> dict[str, Any]:
         """The results of one job: name -> value; memory in the unit that the name or the term says.

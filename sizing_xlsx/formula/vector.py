@@ -61,6 +61,11 @@ def _choose(index: Any, *values: Any) -> Any:
     return rows.ravel().take((index.astype(np.intp) - 1) * count + np.arange(count))
 
 
+def _equal(a: Any, b: Any) -> Any:
+    a, b = (np.array(x[0], dtype=object)[x[1]] if isinstance(x, tuple) else x for x in (a, b))
+    return np.equal(a, b)
+
+
 def _root(room: Any, slope: Any, curvature: Any) -> Any:
     inner = np.sqrt(np.maximum(0, slope * slope + 2 * curvature * room))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -92,7 +97,7 @@ def compile_steps(job: Job, results: tuple[str, ...]) -> Callable[..., Iterator[
         "root": _root,
         "find": _find,
         "take": _take,
-        "equal": np.equal,
+        "equal": _equal,
         "both": np.logical_and,
         "either": np.logical_or,
         "opposite": np.logical_not,
@@ -139,8 +144,10 @@ def run(job: Job, inputs: Mapping[str, Any], results: tuple[str, ...], block: in
     if unknown:
         raise TypeError(f"{unknown[0]} is no result of {job.name}")
     wanted = results + tuple(key for key, rule in job.checks.items() if rule.fault and key not in results)
+    if not count:
+        return {key: np.empty(0) for key in results}
     steps = job.steps(wanted)
-    answer: dict[str, Any] = {}
+    answer: dict[str, Any] = {} if count else {key: np.empty(0) for key in wanted}
     with np.errstate(invalid="ignore", divide="ignore"):
         for start in range(0, count, block):
             part = {key: _slice(value, start, start + block) for key, value in columns.items()}
@@ -168,7 +175,12 @@ def _slice(value: Any, start: int, stop: int) -> Any:
 def _one(value: Any, row: int) -> Any:
     if isinstance(value, tuple):
         return value[0][value[1][row]]
-    return value[row].item() if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    number = value[row].item()
+    if number != number:
+        return None
+    return int(number) if number == int(number) else number
 
 
 def _columns(job: Job, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
@@ -176,6 +188,8 @@ def _columns(job: Job, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     lengths: dict[str, int] = {}
     for key in inputs:
         value = inputs[key]
+        if getattr(value, "ndim", None) == 0:
+            value = value.item()
         if value is None or isinstance(value, (str, int, float, bool)):
             columns[key] = _alone(domains.accept(job, key, value))
             continue
@@ -227,14 +241,15 @@ def _number_column(job: Job, key: str, value: Any) -> np.ndarray[Any, Any]:
     word = domain.word if isinstance(domain, Whole) else ""
     try:
         raw = np.asarray(value)
-        if raw.dtype == bool:
+        items = list(value) if isinstance(value, (list, tuple)) else []
+        if raw.dtype == bool or any(isinstance(item, (bool, np.bool_)) for item in items):
             raise ValueError
         if raw.dtype == object or raw.dtype.kind in "US":
             raw = np.array([np.nan if _absent(item, word) else _plain(item) for item in list(value)], dtype=float)
         column = raw.astype(float)
     except (TypeError, ValueError):
         for row, item in enumerate(list(value)):
-            if not _absent(item, word):
+            if not (_absent(item, word) and (declared.default is None or word)):
                 try:
                     domains.accept(job, key, item)
                 except ValueError as error:
@@ -251,12 +266,21 @@ def _number_column(job: Job, key: str, value: Any) -> np.ndarray[Any, Any]:
     if not good.all():
         row = int(np.argmin(good))
         domains_value = column[row].item()
+        if domains_value == domains_value and abs(domains_value) < np.inf and domains_value == int(domains_value):
+            domains_value = int(domains_value)
         raise ValueError(f"row {row}: {key} is {domains_value!r}; it must be {domains.allowed(job, key)}")
     return column
 
 
+def _is_nan(item: Any) -> bool:
+    try:
+        return bool(item != item)
+    except TypeError:  # pandas' own NA
+        return True
+
+
 def _absent(item: Any, word: str) -> bool:
-    return item is None or item != item or (bool(word) and isinstance(item, str) and item.casefold() == word)
+    return item is None or _is_nan(item) or (bool(word) and isinstance(item, str) and item.casefold() == word)
 
 
 def _plain(item: Any) -> float:

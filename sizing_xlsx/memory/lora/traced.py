@@ -40,9 +40,20 @@ def fp32_base(storage_formats: Any, storage_row: Any) -> Any:
 
 
 @term("parameters")
-def quantised_parameters(storage_formats: Any, storage_row: Any, layer_count: Any, layer_matrix_parameters: Any) -> Any:
-    """Parameters that a quantised format converts: the linear modules of the layers, not embeddings, head, norms."""
-    return storage_formats.quantised[storage_row] * layer_count * layer_matrix_parameters
+def quantised_parameters(
+    storage_formats: Any,
+    storage_row: Any,
+    layer_count: Any,
+    layer_matrix_parameters: Any,
+    base_parameter_count: Any,
+    preset_base_parameter_count: Any,
+) -> Any:
+    """Parameters that a quantised format converts: the linear modules of the layers, not embeddings, head, norms.
+
+    An entered parameter count scales them with all else.
+    """
+    entered = base_parameter_count / preset_base_parameter_count
+    return storage_formats.quantised[storage_row] * layer_count * layer_matrix_parameters * entered
 
 
 @term("bytes", source=_TRACE)
@@ -240,15 +251,21 @@ def output_kept(switches: Any, keeps_model_output: Any) -> Any:
 
 
 @term("bytes", source=_TRACE)
-def saved_once(saved_casts: Any, fp32_kv_cache: Any, rope_table: Any, final_norm_input: Any) -> Any:
+def saved_once(saved_casts: Any, rope_table: Any, final_norm_input: Any) -> Any:
     """What is kept once, not per layer."""
-    return saved_casts + fp32_kv_cache + rope_table + final_norm_input
+    return saved_casts + rope_table + final_norm_input
+
+
+@term("bytes", source=_TRACE, label="KV cache that only the output holds")
+def held_kv_cache(unreached_kv_cache: Any, fp32_kv_cache: Any) -> Any:
+    """Cache that backward does not need: it goes when the loop drops the model's output."""
+    return unreached_kv_cache + fp32_kv_cache
 
 
 @term("bytes", source=_TRACE)
-def saved_activations(saved_layers: Any, saved_once: Any, output_kept: Any, unreached_kv_cache: Any) -> Any:
+def saved_activations(saved_layers: Any, saved_once: Any, output_kept: Any, held_kv_cache: Any) -> Any:
     """Everything kept from forward to backward, without the output scores."""
-    return saved_layers + saved_once + output_kept * unreached_kv_cache
+    return saved_layers + saved_once + output_kept * held_kv_cache
 
 
 @term("bytes", source=_TRACE)
@@ -295,11 +312,11 @@ def loss_forward_extra(
     tokens_per_micro_batch: Any,
     hidden_size: Any,
     output_kept: Any,
-    unreached_kv_cache: Any,
+    held_kv_cache: Any,
 ) -> Any:
     """Scores in the loss's forward, the head's input, and the cache that a dropped output holds until then."""
     head_input = bf16_bytes * tokens_per_micro_batch * hidden_size
-    return forward_bytes * logit_values + head_input + (1 - output_kept) * unreached_kv_cache
+    return forward_bytes * logit_values + head_input + (1 - output_kept) * held_kv_cache
 
 
 @term("bytes", source=_TRACE)
@@ -348,10 +365,15 @@ def recomputed_segment(layer_activations: Any, layer_working_tensors: Any) -> An
 
 @term("bytes", source=_TRACE)
 def recomputed_layer(
-    layer_activations: Any, hidden_tensor: Any, kept_logits: Any, adapter_casts: Any, reached_layers: Any
+    layer_activations: Any,
+    hidden_tensor: Any,
+    kept_logits: Any,
+    adapter_casts: Any,
+    layer_casts: Any,
+    reached_layers: Any,
 ) -> Any:
-    """Checkpointed: the last layer made anew, its adapters' copies, and the kept scores."""
-    return layer_activations - hidden_tensor + kept_logits + adapter_casts / reached_layers
+    """Checkpointed: the last layer made anew, the 16-bit copies it makes, and the kept scores."""
+    return layer_activations - hidden_tensor + kept_logits + (adapter_casts + layer_casts) / reached_layers
 
 
 @term("bytes", source=_TRACE)

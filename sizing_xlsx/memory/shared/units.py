@@ -3,7 +3,6 @@
 from ...formula.declare import Constant
 
 bytes_per_gb = Constant(1e9, "bytes per GB", "Bytes per GB", "1 GB = 1,000,000,000 bytes", "definition")
-bytes_per_gib = Constant(2**30, "bytes per GiB", "Bytes per GiB", "1 GiB = 1,073,741,824 bytes", "definition")
 bytes_per_mib = Constant(2**20, "bytes per MiB", "Bytes per MiB", "1 MiB = 1,048,576 bytes", "definition")
 fp32_bytes = Constant(4, "bytes per value", "Bytes of an fp32 value", "IEEE 754 single precision", "definition")
 bf16_bytes = Constant(2, "bytes per value", "Bytes of a bf16 value", "bfloat16; fp16 takes the same", "definition")

@@ -88,7 +88,9 @@ def headroom_gb(capacity_available: Any, total_to_size_against: Any, bytes_per_g
 @term("share")
 def card_utilisation(total_reserved_gb: Any, others_beside_total_gb: Any, gpu_usable_capacity_gb: Any) -> Any:
     """Share of the usable capacity that the job and others take; 0 where the capacity is not known."""
-    return when(gpu_usable_capacity_gb > 0, (total_reserved_gb + others_beside_total_gb) / gpu_usable_capacity_gb, 0)
+    taken = total_reserved_gb + others_beside_total_gb
+    known = when(gpu_usable_capacity_gb > 0, gpu_usable_capacity_gb, taken)
+    return when(gpu_usable_capacity_gb > 0, 1, 0) * taken / known
 
 
 @term("GB", label="nvidia-smi may show up to")

@@ -1,0 +1,257 @@
+"""What a planner may type wrongly: no verdict, no figure, and a sentence that says which input, what it is and what
+would be right; as it was before when it is mended. And what is only a warning, or rests on the published figures."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from conftest import RESULTS, Opened
+from engines import ErrorValue, LibreOffice
+
+from sizing_xlsx.formula.domains import allowed
+from sizing_xlsx.formula.render import public_name
+
+FIGURES = ("Total to size against", "Usable capacity", "Headroom", "Utilisation of the card")
+OFF = {f"target_{name}": "Off" for name in ("query", "key", "value", "output", "gate", "up", "down")}
+
+# What is typed into one input, and how the sentence shows it.
+NUMBERS = [(0, "0"), (-1, "-1"), (2.5, "2.5"), ("eight", "eight"), (None, "empty"), ("8", "8"), (70_000, "70000")]
+BOTH = [
+    *(("batch_size", typed, shown) for typed, shown in NUMBERS),
+    ("sequence_length", 0, "0"),
+    ("sequence_length", 2_000_000, "2000000"),
+    ("gradient_accumulation", 0, "0"),
+    ("average_sequence_length", 0, "0"),
+    *(("base_model", typed, shown) for typed, shown in (("nobody/none", "nobody/none"), ("*", "*"), ("?", "?"), (5, "5"))),
+    *(("base_model", typed, shown) for typed, shown in (("~", "~"), ("*a*", "*a*"), (None, "empty"))),
+    *(("gpu_choice", typed, typed) for typed in ("H100", "*", "NVIDIA H100 SXM5 80G?")),
+    *(("compute_precision", typed, typed) for typed in ("int3", "*", "fp3?")),
+    ("optimizer_choice", "AdamW", "AdamW"),
+    ("activation_checkpointing", "Yes", "Yes"),
+    ("activation_checkpointing", 1, "1"),
+    ("verdict_basis", "Both", "Both"),
+    *(("gpu_capacity_override_gb", typed, shown) for typed, shown in ((-1, "-1"), (0, "0"), ("eighty", "eighty"))),
+    *(("hidden_size_override", typed, shown) for typed, shown in (("abc", "abc"), (0, "0"), (-5, "-5"), (2.5, "2.5"))),
+    ("matrix_workspace_bytes_override", -1, "-1"),
+    ("other_tenants_gb", -1, "-1"),
+    ("other_tenants_gb", None, "empty"),
+    ("outside_pytorch_gb_override", "a", "a"),
+    ("published_context_gb_override", -1, "-1"),
+]
+FAULTS: dict[str, list[tuple[str, Any, str]]] = {
+    "lora": [
+        *BOTH,
+        *(("lora_rank", typed, shown) for typed, shown in ((0, "0"), (1.5, "1.5"), (None, "empty"), (9_000, "9000"))),
+        *(("adapter_layers", typed, shown) for typed, shown in ((23, "23"), ("most", "most"), ("a*", "a*"), (0, "0"), (None, "empty"))),
+        ("adapter_targets", "*", "*"),
+        ("base_storage_format", "nf4", "nf4"),
+        ("target_down", "off?", "off?"),
+    ],
+    "training": [*BOTH, ("parameter_storage", "fp16", "fp16"), ("parameter_count_override", 0, "0")],
+}  # fmt: skip
+# Inputs that are right one by one and wrong together, and what the sentence then says.
+CONTRADICTIONS: dict[str, list[tuple[dict[str, Any], tuple[str, ...]]]] = {
+    "lora": [
+        ({"attention_heads_override": 33}, ("Attention heads is 33", "multiple of", "which is 4")),
+        ({"kv_heads_override": 5}, ("Attention heads is 32", "multiple of", "which is 5")),
+        ({"adapter_targets": "Own choice", **OFF}, ("Adapter targets is Own choice", "all seven targets are Off", "On")),
+        ({"gpu_choice": "NVIDIA H100 NVL"}, ("NVIDIA H100 NVL", "capacity is not known", "GB")),
+        ({"layer_count_override": 10, "adapter_layers": 11}, ("Adapter layers is 11", "all")),
+    ],
+    "training": [
+        ({"attention_heads_override": 15}, ("Attention heads is 15", "divide", "2,048")),
+        ({"parameter_storage": "bf16", "compute_precision": "fp32"}, ("Parameter storage is bf16", "fp32", "bf16 autocast")),
+        ({"gpu_choice": "NVIDIA H100 NVL"}, ("NVIDIA H100 NVL", "capacity is not known", "GB")),
+    ],
+}  # fmt: skip
+
+
+def assert_withdrawn(opened: Opened, count: int | None = None) -> None:
+    """No verdict and no number in the strip, and the words that say so."""
+    assert opened["Fit_Verdict"] == "CHECK INPUT"
+    failed = opened["Checks_Failed"]
+    assert failed == count if count else isinstance(failed, float) and failed > 0
+    strip = opened.strip()
+    assert [strip[label] for label in FIGURES] == [["–", "–"]] * len(FIGURES)
+    assert strip["Verdict"] == ["CHECK INPUT", "No verdict until corrected"]
+    assert "fail" in str(strip["Checks"][0])
+    assert all(isinstance(value, str) and not isinstance(value, ErrorValue) for pair in strip.values() for value in pair)
+    assert "_" not in opened.sentence, f"a name of the code: {opened.sentence}"
+
+
+def assert_as_built(opened: Opened) -> None:
+    """Every formula has its first value again."""
+    opened.type()
+    assert opened.differences(opened.book.cached) == []
+
+
+def test_a_wrong_input_withdraws_the_verdict_and_is_named(opened: Opened) -> None:
+    job = opened.book.job
+    for key, typed, shown in FAULTS[opened.book.name]:
+        opened.type({key: typed})
+        declared = job.inputs[key]
+        right = allowed(job, key) + (", or empty" if declared.optional else "")
+        assert opened.sentence == f"{declared.label} is {shown}; enter {right}.", (key, typed)
+        assert_withdrawn(opened, 1)
+    assert_as_built(opened)
+
+
+def test_inputs_that_contradict_each_other_withdraw_the_verdict(opened: Opened) -> None:
+    for inputs, words in CONTRADICTIONS[opened.book.name]:
+        opened.type(inputs)
+        assert [word for word in words if word not in opened.sentence] == [], opened.sentence
+        assert_withdrawn(opened)
+    assert_as_built(opened)
+
+
+def test_several_faults_are_counted_and_the_first_is_named(opened: Opened) -> None:
+    opened.type({"batch_size": 0, "sequence_length": "x", "gpu_choice": "none"})
+    assert opened.sentence.startswith("Batch size is 0;")
+    assert_withdrawn(opened, 3)
+    assert_as_built(opened)
+
+
+def test_no_number_or_error_is_shown_on_sizing_and_start_while_an_input_is_wrong(opened: Opened) -> None:
+    """All that may still show a number: inputs, fixed cells, and figures that are no result of the job."""
+    for inputs in ({"batch_size": "eight"}, {"gpu_choice": "H100"}, {"base_model": "*"}, {"gpu_capacity_override_gb": -1}):
+        opened.type(inputs)
+        for sheet in ("Start", "Sizing"):
+            places = [place for place in opened.book.formulas if place[0] == sheet]
+            shown = dict(zip(places, opened.engine.get_many(places), strict=True))
+            assert [place for place, value in shown.items() if not type(value) is str] == [], inputs
+
+
+def test_true_is_no_number(opened: Opened) -> None:
+    if isinstance(opened.engine, LibreOffice):
+        pytest.skip("LibreOffice knows no truth values, only the numbers 1 and 0")
+    for key in ("batch_size", "gpu_capacity_override_gb", "activation_checkpointing", "base_model"):
+        opened.type({key: True})
+        assert opened.sentence.startswith(f"{opened.book.job.inputs[key].label} is TRUE; enter ")
+        assert_withdrawn(opened, 1)
+
+
+def test_choices_and_all_are_taken_without_regard_to_case(opened: Opened) -> None:
+    job = opened.book.job
+    typed = {"activation_checkpointing": "oN", "gpu_choice": "nvidia h100 sxm5 80gb", "compute_precision": "BF16 Autocast"}
+    same: dict[str, Any] = {"activation_checkpointing": "On"}
+    if opened.book.name == "lora":
+        typed |= {"adapter_layers": "ALL", "base_model": str(job.worked["base_model"]).upper()}
+    opened.type(typed)
+    values = job.reference(same)
+    assert opened["Checks_Failed"] == 0
+    assert opened["Total_Reserved_GB"] == pytest.approx(values["total_reserved_gb"], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["required", "optional", "together"])
+def test_results_hold_no_number_while_an_input_is_wrong(opened: Opened, kind: str) -> None:
+    """What other sheets and programs read by name must not be taken for an answer."""
+    cases: dict[str, list[dict[str, Any]]] = {
+        "required": [{"batch_size": 0, "sequence_length": 0, "gpu_choice": "none"}],
+        "optional": [{"hidden_size_override": -5}, {"hidden_size_override": "abc"}, {"gpu_capacity_override_gb": 0}],
+        "together": [inputs for inputs, _ in CONTRADICTIONS[opened.book.name]],
+    }
+    if opened.book.name == "lora":
+        cases["required"] = [*cases["required"], {"adapter_layers": 23}, {"adapter_layers": "most"}]
+    for inputs in cases[kind]:
+        opened.type(inputs)
+        left = {name: opened[name] for name in RESULTS if isinstance(opened[name], float)}
+        if "gpu_choice" not in inputs and "gpu_capacity_override_gb" not in inputs:
+            left.pop("GPU_Usable_Capacity_GB", None)  # a fact of the card, not of the job
+        assert left == {}, inputs
+
+
+def test_a_faulty_value_draws_no_chart(opened: Opened) -> None:
+    """The memory chart's figures of the job as entered are #N/A or a dash, whatever kind of input is wrong."""
+    for inputs in ({"batch_size": 0}, {"hidden_size_override": -5}):
+        opened.type(inputs)
+        cells = [p for p, f in opened.book.formulas.items() if p[0] == "Chart data" and "_Item_GB" in f]
+        assert len(cells) >= 2
+        assert [place for place in cells if isinstance(opened[place], float)] == [], inputs
+
+
+def test_a_sequence_beyond_the_model_is_a_warning_and_still_sized(opened: Opened) -> None:
+    job = opened.book.job
+    table = job.tables[job.inputs["base_model"].domain.table]  # type: ignore[union-attr]
+    limited = next((key for key in table.keys if table.maximum_positions[table.row_of(key)] == 2048), None)
+    if limited is None:
+        pytest.skip("no model of this workbook has a longest sequence")
+    opened.type({"base_model": limited, "sequence_length": 2049})
+    assert opened["Warnings_Raised"] == 1
+    assert opened["Checks_Failed"] == 0
+    assert opened["Fit_Verdict"] in ("fits", "tight", "does not fit")
+    assert all(isinstance(opened[name], float) for name in RESULTS)
+    assert str(opened["First_Warning"]).startswith("Sequence length is 2,049;")
+    assert "2,048 tokens" in str(opened["First_Warning"])
+    assert "warning" in str(opened.strip()["Checks"][1])
+    opened.type({"base_model": limited, "sequence_length": 2048})
+    assert (opened["Warnings_Raised"], opened["First_Warning"]) == (0, "none")
+
+
+NOT_TRACED: dict[str, list[dict[str, Any]]] = {
+    "lora": [
+        {"attention_implementation": "Eager, scores stored"},
+        {"optimizer_choice": "SGD"},
+        {"optimizer_choice": "SGD with momentum"},
+        {"compute_precision": "fp32"},
+    ],
+    "training": [
+        {"attention_implementation": "Eager, scores stored"},
+        {"optimizer_choice": "SGD"},
+        {"parameter_storage": "bf16"},
+        {"compute_precision": "fp32", "activation_checkpointing": "On"},
+    ],
+}
+
+
+def test_options_without_a_traced_formula_rest_on_the_published_one_and_say_so(opened: Opened) -> None:
+    for inputs in NOT_TRACED[opened.book.name]:
+        opened.type(inputs)
+        assert opened["Checks_Failed"] == 0
+        assert opened["Traced_Peak_Allocated_GB"] == opened["Traced_Total_Reserved_GB"] == "not traced"
+        assert opened["Peak_Allocated_GB"] == opened["Published_Peak_Allocated_GB"]
+        assert opened["Total_Reserved_GB"] == opened["Published_Total_Reserved_GB"]
+        assert opened["Fit_Verdict"] in ("fits", "does not fit")
+        assert "by the published accounting" in opened.sentence
+        assert "No traced formula exists for these options." in opened.sentence
+        assert opened.strip()["Verdict"][1] == "By the published accounting"
+        column = traced_column(opened)
+        assert len(column) >= 10
+        assert {*column.values()} == {"not traced"}, inputs
+    opened.type({"verdict_basis": "Published"})
+    assert "by the published accounting" in opened.sentence
+    assert "No traced formula" not in opened.sentence
+    assert all(isinstance(value, float) for value in traced_column(opened).values())
+
+
+def traced_column(opened: Opened) -> dict[str, Any]:
+    """The line items of Sizing from its first to the total: item -> what the traced column says."""
+    cells = opened.engine.get_sheet("Sizing")
+    (top, label), right = next((at, at[1]) for at, value in sorted(cells.items()) if value == "Line item")
+    column = next(c for (r, c), value in cells.items() if r == top and value == "Traced")
+    end = next(r for (r, c), value in sorted(cells.items()) if r > top and c == right and value == "Total to size against")
+    return {str(cells[row, label]): cells.get((row, column)) for row in range(top + 1, end + 1)}
+
+
+def test_a_card_without_a_known_capacity_takes_an_entered_one(opened: Opened) -> None:
+    gpus = opened.book.job.tables["gpus"]
+    unknown = [key for key in gpus.keys if not gpus.usable_bytes[gpus.row_of(key)]]
+    assert unknown
+    for card in random.Random(1).sample(unknown, min(3, len(unknown))):
+        opened.type({"gpu_choice": card})
+        assert_withdrawn(opened, 1)
+        assert card in opened.sentence
+        opened.type({"gpu_choice": card, "gpu_capacity_override_gb": 94})
+        assert (opened["Checks_Failed"], opened["GPU_Usable_Capacity_GB"]) == (0, 94)
+        assert card in opened.sentence
+
+
+def test_every_required_input_left_empty_is_a_fault(opened: Opened) -> None:
+    job = opened.book.job
+    for key, declared in job.inputs.items():
+        if not declared.optional and not key.startswith("target_"):
+            opened.type({key: None})
+            assert opened.sentence.startswith(f"{declared.label} is empty; enter "), key
+            assert opened[public_name(key) + "_Fault"] == 1
+            assert opened["Fit_Verdict"] == "CHECK INPUT"
