@@ -285,9 +285,9 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         base = n_base * converted
     else:
         rows = q + kv + kv + d + ff + ff + d
-        entered = n_base / shape["counted"]  # an entered count scales what is converted with all else
-        base = entered * layers * linear * converted + layers * rows * per_row
-        base += (n_base - entered * layers * linear) * rest
+        grown = n_base / shape["counted"]  # an entered count scales what is converted with all else
+        base = grown * layers * linear * converted + layers * rows * per_row
+        base += (n_base - grown * layers * linear) * rest
     resident = base + 4 * n_adapter + state * n_adapter + 2 * w + 16 * t
     accumulated = 4 * n_adapter if inputs["gradient_accumulation"] > 1 else 0
     one = (
