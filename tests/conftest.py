@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from lxml import etree
 
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import public_name
+from sizing_xlsx.jobs import JOBS
 from sizing_xlsx.presets.catalogue import Presets, load_presets
 from sizing_xlsx.jobs import JOBS as TEMPLATES
 from sizing_xlsx.workbook.build import build, load_template, workbook_job
@@ -166,17 +167,12 @@ class Opened:
         return str(self["Sizing", 2, 2])
 
 
-def names(keys: Sequence[str]) -> list[str]:
-    """The defined names of inputs, constants or terms."""
-    return [public_name(key) for key in keys]
-
-
 @pytest.fixture(scope="session")
 def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Book]:
     """Both workbooks, as `python build.py` makes them."""
     presets = load_presets()
     paths = build(tmp_path_factory.mktemp("workbooks"))
-    return {name: Book(name, path, presets) for name, path in zip(TEMPLATES, paths, strict=True)}
+    return {name: Book(name, path, presets) for name, path in zip(JOBS, paths, strict=True)}
 
 
 @pytest.fixture(scope="session")
@@ -188,7 +184,7 @@ def shared_engines(books: dict[str, Book]) -> Iterator[dict[tuple[str, type[Engi
         opened.engine.close()
 
 
-@pytest.fixture(params=TEMPLATES)
+@pytest.fixture(params=list(JOBS))
 def book(request: pytest.FixtureRequest, books: dict[str, Book]) -> Book:
     """Each of the two workbooks."""
     return books[request.param]

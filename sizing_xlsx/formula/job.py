@@ -211,14 +211,27 @@ class Job:
         """A compiled function of the inputs that returns a tuple of the results, for one job."""
         found = self.engines.get(("scalar", results))
         if found is None:
-            unknown = [key for key in results if key not in self.trees]
-            if unknown:
-                near = domains.nearest(unknown[0], tuple(self.trees))
-                raise TypeError(f"{unknown[0]} is no result of {self.name}{near}")
             from .engine import compile_scalar
 
+            self._must_exist(results)
             found = self.engines["scalar", results] = compile_scalar(self, results)
         return found
+
+    def record(self, results: tuple[str, ...]) -> Any:
+        """A compiled function of the inputs that returns a dict of the results; None for a job that breaks a rule."""
+        found = self.engines.get(("record", results))
+        if found is None:
+            from .engine import compile_record
+
+            self._must_exist(results)
+            found = self.engines["record", results] = compile_record(self, results, self.fault_rules)
+        return found
+
+    def _must_exist(self, results: tuple[str, ...]) -> None:
+        unknown = [key for key in results if key not in self.trees]
+        if unknown:
+            near = domains.nearest(unknown[0], tuple(self.trees))
+            raise TypeError(f"{unknown[0]} is no result of {self.name}{near}")
 
     def vector(self, results: tuple[str, ...]) -> Any:
         """A compiled function of input arrays that returns a tuple of arrays, for many jobs."""
@@ -252,12 +265,13 @@ class Job:
         that contradicts itself) and TypeError (an argument or a result that does not exist).
         """
         wanted = self.plain_terms if results is None else tuple(results)
-        rules = self.fault_rules
-        values = self.scalar(wanted + rules)(**self.accepted(inputs))
-        if not all(values[len(wanted) :]):
-            rule = rules[values[len(wanted) :].index(0)]
-            raise ValueError(self.checks[rule].message.format_map({**self.reference(self.accepted(inputs)), **inputs}))
-        return dict(zip(wanted, values, strict=False))
+        accepted = self.accepted(inputs)
+        found: dict[str, Any] | None = self.record(wanted)(**accepted)
+        if found is None:
+            kept = self.scalar(self.fault_rules)(**accepted)
+            rule = self.checks[self.fault_rules[kept.index(0)]]
+            raise ValueError(rule.message.format_map({**self.reference(accepted), **inputs}))
+        return found
 
     @property
     def plain_terms(self) -> tuple[str, ...]:

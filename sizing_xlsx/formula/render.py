@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from .declare import label_of
@@ -56,8 +57,16 @@ def write(tree: Expr, surface: str, name_of: NameOf, range_of: RangeOf, need: in
     parts = [
         write(arg, surface, name_of, range_of, needs[min(i, last)] if needs else 0) for i, arg in enumerate(tree.args)
     ]
-    text = _SLOT.sub(lambda slot: _fill(slot[1], parts, surface), template)
+    pieces = list(_pieces(template))
+    pieces[1::2] = [_fill(slot, parts, surface) for slot in pieces[1::2]]
+    text = "".join(pieces)
     return f"({text})" if primitive.level < need else text
+
+
+@cache
+def _pieces(template: str) -> tuple[str, ...]:
+    """A template as text, slot, text, slot, ..., text."""
+    return tuple(_SLOT.split(template))
 
 
 def _fill(slot: str, parts: list[str], surface: str) -> str:
@@ -80,11 +89,13 @@ _ACRONYMS = {
 }  # fmt: skip
 
 
+@cache
 def public_name(symbol: str) -> str:
     """The defined name of a term or constant: frozen_base_weights -> Frozen_Base_Weights."""
     return "_".join(_ACRONYMS.get(word, word[:1].upper() + word[1:]) for word in symbol.split("_"))
 
 
+@cache
 def column_name(table: str, column: str | None) -> str:
     """The defined name of a table's column: models, hidden_size -> Models_Hidden_Size_List."""
     return f"{public_name(table)}_{public_name(column) if column else 'Names'}_List"

@@ -85,18 +85,17 @@ def headroom_gb(capacity_available: Any, total_to_size_against: Any, bytes_per_g
     return (capacity_available - total_to_size_against) / bytes_per_gb
 
 
-@term("share")
-def card_utilisation(total_reserved_gb: Any, others_beside_total_gb: Any, gpu_usable_capacity_gb: Any) -> Any:
-    """Share of the usable capacity that the job and others take; 0 where the capacity is not known."""
-    taken = total_reserved_gb + others_beside_total_gb
-    known = when(gpu_usable_capacity_gb > 0, gpu_usable_capacity_gb, taken)
-    return when(gpu_usable_capacity_gb > 0, 1, 0) * taken / known
-
-
 @term("GB", label="nvidia-smi may show up to")
 def nvidia_smi_gb(total_reserved_gb: Any, others_beside_total_gb: Any) -> Any:
     """The total and what others take: an upper figure, since the cache fills what is free."""
     return total_reserved_gb + others_beside_total_gb
+
+
+@term("share")
+def card_utilisation(nvidia_smi_gb: Any, gpu_usable_capacity_gb: Any) -> Any:
+    """Share of the usable capacity that the job and others take; 0 where the capacity is not known."""
+    known = when(gpu_usable_capacity_gb > 0, gpu_usable_capacity_gb, nvidia_smi_gb)
+    return when(gpu_usable_capacity_gb > 0, nvidia_smi_gb, 0) / known
 
 
 @term("GB", source="published accounting")

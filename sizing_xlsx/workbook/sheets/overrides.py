@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...formula.declare import Number
 from ...formula.render import public_name
 from .. import page
+from ..book import Raw
 from ..inputs import write_input
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def write(book: Book) -> None:
         sentence="Own values in place of presets. Leave a cell empty to use the preset; an own value shows in colour.",
     )  # fmt: skip
     elsewhere = {entry["input"] for step in book.template["steps"] for entry in step["rows"] if "input" in entry}
+    counted: list[str] = []
     row = 2
     for name, note, follows in (
         ("Shape and card", "Of the chosen model and card.", True),
@@ -51,11 +53,24 @@ def write(book: Book) -> None:
         ):
             put(row, column, text, styles[form])
         row += 1
+        counted.append(f"$D${row + 1}")
         for key, override in job.overrides.items():
             if override.follows_job is follows and override.input_name not in elsewhere:
                 _row(book, row, key, override.input_name)
                 row += 1
+        counted[-1] += f":$D${row}"
+    counted += [public_name(o.input_name) for o in job.overrides.values() if o.input_name in elsewhere]
+    put(row, 1, "Own values in force", styles["t_label"])
+    page.fill_row(ws, row, 2, last - 1, styles["t_label"], book.look["rows"]["total"])
+    total = "+".join(f"COUNT({area})" for area in counted)
+    put(row, 3, Raw(f"={total}", own_values(book)), styles.variant("t_calc1", format="n0"))
+    book.define("Own_Values_Count", TITLE, row, 3)
     page.print_area(ws, row, last)
+
+
+def own_values(book: Book) -> int:
+    """How many presets are replaced on the inputs the workbook opens on."""
+    return sum(book.values[override.input_name] is not None for override in book.job.overrides.values())
 
 
 def _row(book: Book, row: int, key: str, entered: str) -> None:

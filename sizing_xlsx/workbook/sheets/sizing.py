@@ -11,7 +11,7 @@ from ..book import Raw
 from ..inputs import write_input
 from ..page import Tile
 from ..words import sentence
-from . import chart_data
+from . import chart_data, overrides
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -68,8 +68,9 @@ def _strip(book: Book, last: int) -> None:
     )
     warning = Raw(
         '=IF(Checks_Failed>0,"no verdict until corrected",'
-        'IF(Warnings_Raised>0,"with a warning: see Checks","inputs complete and in range"))',
-        "inputs complete and in range",
+        'IF(Warnings_Raised>0,"with a warning: see Checks",'
+        'IF(Own_Values_Count>0,"own values in force: "&Own_Values_Count,"inputs complete and in range")))',
+        _state_of_inputs(book),
     )
     verdict = f"{book.value(sym('verdict'))}{book.value(sym('basis'))}"
     page.strip(
@@ -93,6 +94,14 @@ def _strip(book: Book, last: int) -> None:
     )  # fmt: skip
 
 
+def _state_of_inputs(book: Book) -> str:
+    """What the checks tile says of the inputs the workbook opens on."""
+    if any(not rule.fault and not book.values[key] for key, rule in book.job.checks.items()):
+        return "with a warning: see Checks"
+    own = overrides.own_values(book)
+    return f"own values in force: {own}" if own else "inputs complete and in range"
+
+
 def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
     put = book.putter(ws)
@@ -108,6 +117,9 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
         key = entry["term"]
         facts = job.terms[key]
         put(row, _VALUE, book.guarded(book.sym(key), "–"), styles["calc1" if facts.unit == "GB" else "calc0"])
+        if key in job.overrides:
+            entered = public_name(job.overrides[key].input_name)
+            page.own_marks(ws, styles, (row, _VALUE, row, _VALUE), f"=ISNUMBER({entered})")
     put(row, _LABEL, entry.get("label") or facts.label, styles["label"])
     put(row, _UNIT, {"text": "", "parameters": "count"}.get(facts.unit, facts.unit), styles["unit"])
     if "sentence" in entry:
@@ -264,7 +276,7 @@ def _boundary(book: Book, row: int, last: int) -> int:
         put(
             row,
             _DRIVES,
-            "Memory of this card only; see Notes for the article's figures",
+            book.template["boundary"]["note"],
             styles.variant("r_help", indent=2, wrap=False),
         )
         put(row, _REDUCES, "", styles["r_help"])

@@ -1,0 +1,51 @@
+"""Timing that survives a busy machine: candidates take turns, processor time counts, medians are reported."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from time import process_time
+from typing import Any, NamedTuple
+
+
+class Line(NamedTuple):
+    """One line of the table. met: whether the figure keeps to its target."""
+
+    what: str
+    figure: str
+    target: str
+    met: bool
+    detail: str
+
+
+def seconds(candidates: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+    """Processor seconds of each candidate, one figure a round; in each round every candidate has its turn."""
+    taken: dict[str, list[float]] = {name: [] for name in candidates}
+    for call in candidates.values():
+        call()
+    for _ in range(repeats):
+        for name, call in candidates.items():
+            gc.collect()
+            start = process_time()
+            result = call()
+            taken[name].append(process_time() - start)
+            del result
+    return taken
+
+
+def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> float:
+    """The median of the ratios of the rounds: what disturbs a round disturbs both of its figures."""
+    return median(a / b for a, b in zip(numerator, denominator, strict=True))
+
+
+def table(lines: Sequence[Line]) -> str:
+    """The lines as text, in columns."""
+    rows = [("", "measured", "target", "", ""), *(_row(line) for line in lines)]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return "\n".join("  ".join(cells).rstrip() for cells in padded)
+
+
+def _row(line: Line) -> tuple[str, str, str, str, str]:
+    return line.what, line.figure, line.target, "pass" if line.met else "MISS", line.detail
