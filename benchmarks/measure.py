@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
@@ -32,6 +34,19 @@ def seconds(candidates: Mapping[str, Callable[[], Any]], repeats: int) -> dict[s
             taken[name].append(process_time() - start)
             del result
     return taken
+
+
+def keep_memory() -> None:
+    """Let this process keep the memory it frees, where its C library is glibc.
+
+    Arrays of a gigabyte are else given back and fetched anew at every call, at a price that the system sets, not
+    the code that is measured: on some virtual machines more than all arithmetic.
+    """
+    mmap_threshold, trim_threshold = -3, -1  # of mallopt()
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(mmap_threshold, 32 * 2**20)
+        library.mallopt(trim_threshold, -1)
 
 
 def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> float:

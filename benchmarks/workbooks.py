@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from io import BytesIO
 from pathlib import Path
@@ -49,7 +50,9 @@ def lines(repeats: int) -> list[Line]:
 
 def read(path: Path) -> Cells:
     """Every cell that has a content or a style of its own."""
-    book = load_workbook(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # openpyxl says that it skips Excel 2010's data bars: no cell is among them
+        book = load_workbook(path)
     styles: dict[Any, int] = {}
     formats: list[dict[str, Any]] = []
     cells: list[tuple[str, int, int, Any, int]] = []

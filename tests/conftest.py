@@ -21,7 +21,6 @@ from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.jobs import JOBS
 from sizing_xlsx.presets.catalogue import Presets, load_presets
-from sizing_xlsx.jobs import JOBS as TEMPLATES
 from sizing_xlsx.workbook.build import build, load_template, workbook_job
 
 Place = tuple[str, int, int]  # sheet, row and column from 1
@@ -133,13 +132,15 @@ class Opened:
     def type(self, inputs: Mapping[str, Any] | None = None, **more: Any) -> None:
         """Type these inputs, and the worked job's for all others; None clears a cell. Then recalculate."""
         wanted = {**self.book.job.defaults(), **(inputs or {}), **more}
-        for key, value in wanted.items():
-            if value != self.typed[key] or isinstance(value, bool) != isinstance(self.typed[key], bool):
-                # an int travels as an int to LibreOffice, which takes no whole number beyond 31 bits
-                number = isinstance(value, int) and not isinstance(value, bool)
-                self.engine.set(public_name(key), float(value) if number else value)
+        changed = [key for key, value in wanted.items() if repr(value) != repr(self.typed[key])]
+        for key in changed:
+            value = wanted[key]
+            # an int travels as an int to LibreOffice, which takes no whole number beyond 31 bits
+            number = isinstance(value, int) and not isinstance(value, bool)
+            self.engine.set(public_name(key), float(value) if number else value)
         self.typed = wanted
-        self.engine.recalculate()
+        if changed:
+            self.engine.recalculate()
 
     def __getitem__(self, target: Target) -> Value:
         return self.engine.get(target)

@@ -15,7 +15,7 @@ from strategies import random_inputs
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.workbook.build import write_book
 
-SETS = {"Formualizer": 200, "IronCalc": 40, "LibreOffice": 15}  # random jobs a workbook; IronCalc takes 0.15 s for one
+SETS = {"Formualizer": 200, "IronCalc": 30, "LibreOffice": 15}  # random jobs a workbook; IronCalc takes 0.15 s for one
 
 
 def seed(*parts: object) -> random.Random:

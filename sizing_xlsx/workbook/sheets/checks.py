@@ -164,7 +164,8 @@ def _row_of(book: Book, key: str, declared: Any) -> int:
 def _rule_row(book: Book, row: int, key: str, message: str, fault: str) -> None:
     ws, styles = book.sheet(TITLE), book.styles
     put = book.putter(ws)
-    put(row, 1, book.job.terms[key].help, styles["r_label"])
+    rule = book.job.terms[key].help.removeprefix("1 when ").partition(":")[0].rstrip(".")
+    put(row, 1, rule[0].upper() + rule[1:], styles["r_label"])
     for column in range(2, 9):
         put(row, column, "", styles["r_label"])
     passes = bool(book.values[key])
