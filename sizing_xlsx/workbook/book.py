@@ -8,6 +8,7 @@ number, or a text (never taken for a formula).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,18 @@ class Raw(NamedTuple):
 
     formula: str
     value: Any
+
+
+@cache
+def sheet_class() -> Any:
+    """XlsxWriter's sheet, without its search of every formula for functions newer than the rules allow."""
+    from xlsxwriter.worksheet import Worksheet
+
+    class Sheet(Worksheet):  # type: ignore[misc]
+        def _prepare_formula(self, formula: str, expand_future_functions: bool = False) -> str:
+            return formula.removeprefix("=")
+
+    return Sheet
 
 
 class Book:
@@ -142,7 +155,7 @@ class Book:
     def sheet(self, title: str) -> Worksheet:
         """The sheet of that title, added at its first mention."""
         if title not in self.sheets:
-            self.sheets[title] = self.workbook.add_worksheet(title)
+            self.sheets[title] = self.workbook.add_worksheet(title, sheet_class())
         return self.sheets[title]
 
     def put(self, ws: Worksheet, row: int, column: int, content: Any, style: Any) -> None:

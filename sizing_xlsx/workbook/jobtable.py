@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LONGEST_FORMULA = 160
 DEEPEST_NESTING = 3
+ROW = "{row}"  # stands for a row's number in the formulas of a table
 
 
 class JobTable:
@@ -48,11 +49,11 @@ class JobTable:
         """The position of an input or result among the table's columns, from 0."""
         return self.columns.index(symbol)
 
-    def formulas(self, row: int, first_column: int) -> dict[str, str]:
-        """The formulas of one row of the sheet (row from 0), by term."""
+    def formulas(self, first_column: int) -> dict[str, str]:
+        """The formulas of a row, by term, with ROW where its number belongs: all rows have the same."""
         from xlsxwriter.utility import xl_col_to_name
 
-        address = {symbol: f"${xl_col_to_name(first_column + at)}{row + 1}" for at, symbol in enumerate(self.columns)}
+        address = {symbol: f"${xl_col_to_name(first_column + at)}{ROW}" for at, symbol in enumerate(self.columns)}
         return {
             key: sheet_formula(tree, lambda symbol: address.get(symbol) or public_name(symbol), column_name)
             for key, tree in self.trees.items()
@@ -124,15 +125,16 @@ def write_job_table(
         facts = job.inputs.get(symbol) or job.terms[symbol]
         book.put(ws, first_row - 2, 2 + at, facts.label, header)
         book.put(ws, first_row - 1, 2 + at, facts.unit, unit)
+    formulas = table.formulas(2)
     for at, (label, inputs, cells) in enumerate(rows):
         row = first_row + at
-        values, formulas = table.values(inputs), table.formulas(row, 2)
+        values = table.values(inputs)
         ws.write_string(row, 1, label, styles["r_label"])
         for column, key in enumerate(table.columns, 2):
             value = values[key]
             style = text_style if isinstance(value, (str, type(None))) else _number(book, job.unit_of(key))
             if key in formulas:
-                ws.write_formula(row, column, formulas[key], style, value)
+                ws.write_formula(row, column, formulas[key].replace(ROW, str(row + 1)), style, value)
             else:
                 content = cells.get(key, value)
                 book.put(ws, row, column, "none" if content is None else content, style)
