@@ -64,7 +64,9 @@ class File:
     @cached_property
     def sheets(self) -> dict[str, Part]:
         """The sheets by title, in the workbook's order."""
-        links = {link.get("Id"): link.get("Target") for link in etree.fromstring(self.parts["xl/_rels/workbook.xml.rels"])}
+        links = {
+            link.get("Id"): link.get("Target") for link in etree.fromstring(self.parts["xl/_rels/workbook.xml.rels"])
+        }
         found = {}
         for sheet in etree.fromstring(self.parts["xl/workbook.xml"]).iter(MAIN + "sheet"):
             part = f"xl/{links[sheet.get(RELATION)]}"
@@ -154,13 +156,26 @@ class Opened:
             if not close(value, right, relative)
         ]
 
-    def strip(self) -> dict[str, list[Value]]:
-        """The answer strip of Sizing: label of each tile -> its figure and its note."""
+    @cached_property
+    def tiles(self) -> dict[str, list[Place]]:
+        """Where the answer strip of Sizing has its figures: label of each tile -> its figure and its note."""
         cells = self.engine.get_sheet("Sizing")
-        labels = ("Verdict", "Total to size against", "Usable capacity", "Headroom", "Utilisation of the card", "Checks")
+        labels = (
+            "Verdict",
+            "Total to size against",
+            "Usable capacity",
+            "Headroom",
+            "Utilisation of the card",
+            "Checks",
+        )
         row = min(row for (row, _), value in cells.items() if value == "Verdict")
         where = {value: column for (at, column), value in cells.items() if at == row}
-        return {label: [cells.get((row + below, where[label])) for below in (1, 2)] for label in labels}
+        return {label: [("Sizing", row + below, where[label]) for below in (1, 2)] for label in labels}
+
+    def strip(self) -> dict[str, list[Value]]:
+        """What the answer strip says: label of each tile -> its figure and its note."""
+        shown = iter(self.engine.get_many([place for pair in self.tiles.values() for place in pair]))
+        return {label: [next(shown), next(shown)] for label in self.tiles}
 
     @property
     def sentence(self) -> str:

@@ -130,9 +130,7 @@ class _Book:
             except KeyError:
                 raise KeyError(f"{target!r} is not a name for one cell in {self.path.name}") from None
         if target[0] not in self.extents:
-            raise KeyError(
-                f"{target[0]!r} is not a sheet of {self.path.name}; it has {', '.join(self.extents)}"
-            )
+            raise KeyError(f"{target[0]!r} is not a sheet of {self.path.name}; it has {', '.join(self.extents)}")
         return target
 
     def grow(self, cell: Cell) -> None:
@@ -240,11 +238,7 @@ class IronCalc(_Book):
 
     def _read(self, sheet: int, row: int, column: int) -> Value:
         value: Value = self._model.get_cell_value(sheet, row, column)
-        if (
-            isinstance(value, str)
-            and value[:1] == "#"
-            and self._model.get_cell_type(sheet, row, column) == self._error
-        ):
+        if isinstance(value, str) and value[:1] == "#" and self._model.get_cell_type(sheet, row, column) == self._error:
             return ErrorValue(value)
         return value
 
@@ -286,9 +280,7 @@ def _programs() -> tuple[str, str]:
         raise RuntimeError(f"{folder} has no soffice.bin")
     for python in (folder / "python", Path("/usr/bin/python3"), Path(sys.executable)):
         if python.exists():
-            answer = subprocess.run(
-                [python, "-c", "import uno"], capture_output=True, timeout=30, check=False
-            )
+            answer = subprocess.run([python, "-c", "import uno"], capture_output=True, timeout=30, check=False)
             if answer.returncode == 0:
                 return str(office), str(python)
     raise RuntimeError("no Python with LibreOffice's uno module (on Debian: the package python3-uno)")
@@ -348,9 +340,7 @@ class Server:
             line = self._answers.get(timeout=timeout)
         except queue.Empty:
             self.kill()
-            raise RuntimeError(
-                f"LibreOffice did not answer within {timeout:g} seconds and was ended"
-            ) from None
+            raise RuntimeError(f"LibreOffice did not answer within {timeout:g} seconds and was ended") from None
         if line is None:
             self.kill()
             raise RuntimeError(f"LibreOffice's server ended: {self._tail()}")
@@ -435,9 +425,7 @@ class LibreOffice(_Book):
         cells = [self.cell(target) for target in targets]
         areas = _areas(cells)
         found: dict[Cell, Value] = {}
-        for area, rows in zip(
-            areas, self._server.ask("read", document=self._document, areas=areas), strict=True
-        ):
+        for area, rows in zip(areas, self._server.ask("read", document=self._document, areas=areas), strict=True):
             sheet, top, left, _, _ = area
             for r, row in enumerate(rows):
                 for c, value in enumerate(row):

@@ -66,9 +66,7 @@ def _draw(job: Job, key: str, rng: random.Random) -> Any:
         return _between(max(low, domain.low), high, rng)
     assert isinstance(domain, Number)
     low_number, high_number = TYPICAL.get(key, (domain.low, min(domain.high, 100)))
-    return rng.choice(
-        (rng.uniform(low_number, high_number), float(round(rng.uniform(low_number, high_number))))
-    )
+    return rng.choice((rng.uniform(low_number, high_number), float(round(rng.uniform(low_number, high_number)))))
 
 
 def _between(low: int, high: int, rng: random.Random) -> int:

@@ -106,9 +106,7 @@ def result(engine: Engine, formula: str) -> object:
 
 def check(engine: Engine, expected: list[object]) -> None:
     got = engine.get_many([("Cases", r, 1) for r in range(1, len(expected) + 1)])
-    wrong = [
-        (CASES[i][0], w, g) for i, (w, g) in enumerate(zip(expected, got, strict=True)) if not close(g, w)
-    ]
+    wrong = [(CASES[i][0], w, g) for i, (w, g) in enumerate(zip(expected, got, strict=True)) if not close(g, w)]
     assert not wrong
 
 
@@ -139,9 +137,7 @@ def test_changed_inputs_reach_the_results(engine: Engine) -> None:
     check(engine, [value for _, value in CASES])
 
 
-@pytest.mark.parametrize(
-    "text", ["12", "=1+1", "+3", "#N/A", "TRUE", "1/2", "'quoted", " padded ", "ünïcode – ✓"]
-)
+@pytest.mark.parametrize("text", ["12", "=1+1", "+3", "#N/A", "TRUE", "1/2", "'quoted", " padded ", "ünïcode – ✓"])
 def test_a_text_stays_a_text(engine: Engine, text: str) -> None:
     engine.set("Text_Number", text)
     engine.recalculate()
@@ -195,9 +191,7 @@ def test_unknown_targets_are_named(engine: Engine) -> None:
 
 
 def test_two_copies_do_not_share_inputs(workbook: Path) -> None:
-    for kind in (
-        (Formualizer, IronCalc, LibreOffice) if libreoffice_available()[0] else (Formualizer, IronCalc)
-    ):
+    for kind in (Formualizer, IronCalc, LibreOffice) if libreoffice_available()[0] else (Formualizer, IronCalc):
         with kind(workbook) as first, kind(workbook) as second:
             first.set("Batch_Size", 99)
             first.recalculate()
@@ -215,9 +209,7 @@ def test_close_compares_values_of_cells() -> None:
     assert not close(float("nan"), 1.0) and not close(float("nan"), float("nan"))
 
 
-needs_libreoffice = pytest.mark.skipif(
-    not libreoffice_available()[0], reason=libreoffice_available()[1] or "present"
-)
+needs_libreoffice = pytest.mark.skipif(not libreoffice_available()[0], reason=libreoffice_available()[1] or "present")
 
 
 @needs_libreoffice
@@ -244,9 +236,7 @@ def test_a_killed_client_leaves_no_office_behind(workbook: Path) -> None:
         f"import engines\nengines.LibreOffice({str(workbook)!r})\n"
         "print(engines.server()._process.pid, flush=True)\nsys.stdin.read()\n"
     )
-    client = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    client = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None and client.stdin is not None
     group = int(client.stdout.readline())
     client.send_signal(signal.SIGKILL)

@@ -39,9 +39,7 @@ def distribution(folder: Path, name: str, version: str) -> None:
     """What an installed distribution leaves for importlib.metadata."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8"
-    )
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
 
 
 @pytest.fixture
@@ -150,9 +148,7 @@ def test_parses_on_an_old_python() -> None:
     ast.parse(SCRIPT.read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
-def test_old_python_gets_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_old_python_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(front_door.sys, "version_info", (3, 8, 18))
     assert front_door.main([]) == 2
     said = capsys.readouterr().err
@@ -252,9 +248,7 @@ def test_unfinished_environment_is_noticed(checkout: Path, broken: str) -> None:
     assert not environment.is_ready(["test"] if broken == "extra" else [])
 
 
-def scripted(
-    environment: Any, monkeypatch: pytest.MonkeyPatch, pip: tuple[int, str] = (0, "")
-) -> list[list[str]]:
+def scripted(environment: Any, monkeypatch: pytest.MonkeyPatch, pip: tuple[int, str] = (0, "")) -> list[list[str]]:
     """Replaces the Pythons that an environment starts by a script; returns the list of calls."""
     calls: list[list[str]] = []
     site = environment.folder / "lib/python3.11/site-packages"
@@ -312,23 +306,17 @@ def test_environment_made_by_someone_else_is_filled_not_emptied(
     assert environment.state()["made"] is False
 
 
-def test_pip_failure_is_one_sentence_and_leaves_the_state(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pip_failure_is_one_sentence_and_leaves_the_state(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = fake_environment(checkout)
     (checkout / "pyproject.toml").write_bytes((checkout / "pyproject.toml").read_bytes() + b"\n")
     before = environment.state_file.read_bytes()
-    scripted(
-        environment, monkeypatch, (1, "Collecting alpha\nERROR: none such\nERROR: No alpha\n  note: more\n")
-    )
+    scripted(environment, monkeypatch, (1, "Collecting alpha\nERROR: none such\nERROR: No alpha\n  note: more\n"))
     with pytest.raises(front_door.FrontDoorError, match=r"pip says: ERROR: No alpha$"):
         environment.ensure([])
     assert environment.state_file.read_bytes() == before
 
 
-def test_python_without_ensurepip_says_what_to_install(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_without_ensurepip_says_what_to_install(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         front_door.importlib.util, "find_spec", lambda name: None if name == "ensurepip" else find_spec(name)
@@ -361,9 +349,7 @@ def test_last_error(output: str, line: str) -> None:
     assert front_door.last_error(output) == line
 
 
-def test_emptying_is_tried_again_while_something_still_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_emptying_is_tried_again_while_something_still_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep = tmp_path / "lock"
     keep.touch()
     (tmp_path / "lib").mkdir()

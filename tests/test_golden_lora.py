@@ -143,9 +143,7 @@ def test_no_row_that_ran_out_of_memory_fits(row: dict[str, str], basis: str) -> 
 def test_static_bytes_are_the_measured_ones(row: dict[str, str]) -> None:
     inputs = sweep_inputs(row)
     result = LORA.size(**inputs)
-    assert (
-        result["frozen_base_weights"] == result["published_frozen_base"] == int(row["measured_frozen_bytes"])
-    )
+    assert result["frozen_base_weights"] == result["published_frozen_base"] == int(row["measured_frozen_bytes"])
     assert result["adapter_weights"] == int(row["measured_adapter_bytes"])
     assert result["adapter_gradients"] == int(row["measured_gradient_bytes"])
     rank, layers = inputs["lora_rank"], result["reached_layers"]
@@ -223,7 +221,18 @@ def shape_of(inputs: dict[str, Any]) -> dict[str, float]:
     counted = count
     if inputs.get("base_parameter_count_override") is not None:
         count = inputs["base_parameter_count_override"]
-    return {"d": d, "q": q, "kv": kv, "nh": nh, "hd": hd, "ff": ff, "V": v, "L": layers, "Nb": count, "counted": counted}
+    return {
+        "d": d,
+        "q": q,
+        "kv": kv,
+        "nh": nh,
+        "hd": hd,
+        "ff": ff,
+        "V": v,
+        "L": layers,
+        "Nb": count,
+        "counted": counted,
+    }
 
 
 def by_hand(inputs: dict[str, Any]) -> dict[str, float]:

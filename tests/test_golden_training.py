@@ -60,8 +60,7 @@ def test_the_line_items_of_the_article() -> None:
     fp32 = TRAINING.size(**FP32)["published_activations"]
     assert round(fp32 / items["published_activations"], 2) == 1.85
     spared = (
-        items["published_optimizer_state"]
-        - TRAINING.size(optimizer_choice="8-bit Adam")["published_optimizer_state"]
+        items["published_optimizer_state"] - TRAINING.size(optimizer_choice="8-bit Adam")["published_optimizer_state"]
     )
     assert spared == 6 * items["parameter_count"]
 
@@ -73,9 +72,7 @@ def test_predicted_reserved_totals_of_longer_sequences(sequence: int, gb: int) -
 
 # ---------------------------------------------------------------------- the measured sweep
 def sweep() -> list[dict[str, str]]:
-    with (presets_folder() / "measured" / "h100_training_sweep.csv").open(
-        encoding="utf-8", newline=""
-    ) as lines:
+    with (presets_folder() / "measured" / "h100_training_sweep.csv").open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 
 
@@ -236,9 +233,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     gradients_before = gradients if inputs["gradient_accumulation"] > 1 else 0
     if checkpointed:
         ffn = resident + 4 * t * d * layers + one - 4 * t * d + layer_cast + x
-        loss = (
-            resident + 4 * t * d * layers + casts + 8 * t * d + (5 if autocast else 9) * t * ff + kept_scores
-        )
+        loss = resident + 4 * t * d * layers + casts + 8 * t * d + (5 if autocast else 9) * t * ff + kept_scores
     else:
         ffn = resident + layers * one + casts + x - head_cast
         loss = resident + layers * one + casts + b * t * d + 12 * t * v

@@ -237,8 +237,7 @@ def write_formulas(path: Path, formulas: list[str], values: dict[str, Any]) -> N
     with xlsxwriter.Workbook(path) as book:
         calc, names = book.add_worksheet("Calc"), book.add_worksheet("Names")
         for row, (name, value) in enumerate(values.items()):
-            if value is not None:
-                names.write(row, 0, value)
+            names.write(row, 0, "none" if value is None else value)  # an absent value is a word in a sheet
             book.define_name(public_name(name), f"=Names!$A${row + 1}")
         for key, table in TABLES.items():
             for column, cells in [(None, table.keys), *table.columns.items()]:
@@ -292,7 +291,7 @@ BRACKETS: list[tuple[Any, str, str]] = [
     ),
     (
         p.given(A, B + C) * 2,
-        "=IF(ISNUMBER(Alpha),Alpha,Beta+Gamma)*2",
+        "=IF(ISTEXT(Alpha),Beta+Gamma,Alpha)*2",
         "(alpha if is_number(alpha) else beta+gamma)*2",
     ),
 ]
@@ -550,8 +549,8 @@ def workbook_of(job: Job, path: Path) -> None:
             book.define_name(public_name(key), f"=Cells!$A${row + 1}")
             if key in job.trees:
                 cells.write_formula(row, 0, sheet_formula(job.trees[key]), None, 0)
-            elif known[key] is not None:
-                cells.write(row, 0, known[key])
+            else:
+                cells.write(row, 0, "none" if known[key] is None else known[key])
         for at, (table, column) in enumerate(looked_up(job)):
             data = job.tables[table]
             tables.write_column(0, at, data.columns[column] if column else data.keys)
@@ -616,7 +615,7 @@ def test_every_term_of_random_jobs_in_a_sheet(name: str, engine: type[Engine], t
     for _ in range(60):
         inputs = random_inputs(job, rng)
         for key, value in inputs.items():
-            book.set(public_name(key), value)
+            book.set(public_name(key), "none" if value is None else value)
         compare(book, job, job.reference(inputs))
 
 
@@ -696,7 +695,7 @@ def check_change(name: str, job: Job, book: Engine, cells: list[tuple[Target, fl
     many = job.size_many(inputs, numbers)
     assert all(near(many[key][0], wanted[key]) for key in numbers)
     for key, value in inputs.items():
-        book.set(public_name(key), value)
+        book.set(public_name(key), "none" if value is None else value)
     for cell, _, value in cells:
         book.set(cell, value)
     try:

@@ -72,13 +72,9 @@ def build(path: Path, change: Callable[[Any, dict[str, Any], dict[str, Any]], No
     sizing.data_validation("B2", {"validate": "list", "source": "=GPU_Keys", **say})
     bounds = {"validate": "integer", "criteria": "between", "minimum": 1, "maximum": 4096}
     sizing.data_validation("B3", {**bounds, **say})
-    sizing.conditional_format(
-        "B7", {"type": "formula", "criteria": '=LEFT($B$7,4)="Fits"', "format": form["bold"]}
-    )
+    sizing.conditional_format("B7", {"type": "formula", "criteria": '=LEFT($B$7,4)="Fits"', "format": form["bold"]})
     chart = book.add_chart({"type": "column"})
-    chart.add_series(
-        {"name": "Capacity", "categories": "='GPU list'!$A$2:$A$4", "values": "='GPU list'!$B$2:$B$4"}
-    )
+    chart.add_series({"name": "Capacity", "categories": "='GPU list'!$A$2:$A$4", "values": "='GPU list'!$B$2:$B$4"})
     chart.set_title({"name": "Capacity of each GPU"})
     sizing.insert_chart("D2", chart, {"description": "Columns: the capacity of each GPU in GB"})
     if change is not None:
@@ -186,9 +182,7 @@ def test_good_formulas_pass(tmp_path: Path, text: str) -> None:
 
 def test_a_very_long_formula_is_reported_even_where_exempt(tmp_path: Path) -> None:
     path = build(tmp_path / "book.xlsx", formula("=B6" + "+B6" * 2800))
-    assert lint(path, exempt=lambda *_: True) == [
-        "Sizing!C12: formula has 8403 characters; Excel reads at most 8192"
-    ]
+    assert lint(path, exempt=lambda *_: True) == ["Sizing!C12: formula has 8403 characters; Excel reads at most 8192"]
 
 
 def test_exemptions_see_sheet_cell_and_formula(tmp_path: Path) -> None:
@@ -244,9 +238,7 @@ NAMES = [
 @pytest.mark.parametrize(("defined", "target", "message"), NAMES, ids=[n[0][:20] for n in NAMES])
 def test_names(tmp_path: Path, defined: str, target: str, message: str) -> None:
     if not defined.isascii() or defined == "BATCH_SIZE":
-        path = build(
-            tmp_path / "book.xlsx", name("Batch_Sizf", target)
-        )  # XlsxWriter would not write or order it
+        path = build(tmp_path / "book.xlsx", name("Batch_Sizf", target))  # XlsxWriter would not write or order it
         patch(path, "xl/workbook.xml", lambda text: text.replace("Batch_Sizf", defined))
     else:
         path = build(tmp_path / "book.xlsx", name(defined, target))
@@ -254,9 +246,7 @@ def test_names(tmp_path: Path, defined: str, target: str, message: str) -> None:
     assert len(found) == 1 and found[0].startswith("Name ") and message in found[0]
 
 
-@pytest.mark.parametrize(
-    "defined", ["H100", "L4", "FF2", "XFD1048576", "R1C1", "R", "c", "RC", "R2", "C7", "mi300"]
-)
+@pytest.mark.parametrize("defined", ["H100", "L4", "FF2", "XFD1048576", "R1C1", "R", "c", "RC", "R2", "C7", "mi300"])
 def test_names_that_read_as_cells(tmp_path: Path, defined: str) -> None:
     path = build(tmp_path / "book.xlsx", name("Odd_Name"))
     patch(path, "xl/workbook.xml", lambda text: text.replace("Odd_Name", defined))
@@ -462,9 +452,7 @@ def test_texts_that_begin_like_formulas(tmp_path: Path, text: str, inline: bool)
         patch(
             path,
             SHEET,
-            lambda t: re.sub(
-                r'<c r="A20" t="s">.*?</c>', f'<c r="A20" t="inlineStr"><is><t>{text}</t></is></c>', t
-            ),
+            lambda t: re.sub(r'<c r="A20" t="s">.*?</c>', f'<c r="A20" t="inlineStr"><is><t>{text}</t></is></c>', t),
         )
     else:
         patch(path, "xl/sharedStrings.xml", lambda t: t.replace("placeholder", text))
@@ -499,9 +487,7 @@ def test_dates_inside_the_zip_are_fixed(tmp_path: Path) -> None:
 def test_external_links_are_reported(tmp_path: Path) -> None:
     path = build(tmp_path / "book.xlsx")
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(
-            zipfile.ZipInfo("xl/externalLinks/externalLink1.xml", (1980, 1, 31, 0, 0, 0)), "<x/>"
-        )
+        archive.writestr(zipfile.ZipInfo("xl/externalLinks/externalLink1.xml", (1980, 1, 31, 0, 0, 0)), "<x/>")
     assert lint(path) == ["Document: xl/externalLinks/externalLink1.xml links to another workbook"]
 
 

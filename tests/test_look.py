@@ -260,9 +260,7 @@ def test_bars_are_solid_and_start_at_zero(parts: dict[str, bytes]) -> None:
     twins = list(sheet.iter(X14 + "dataBar"))
     assert len(basic) == len(twins) == 2
     assert {(b.get("minLength"), b.get("maxLength")) for b in basic} == {("0", "100")}
-    assert {(t.get("gradient"), t.get("axisPosition"), t.get("border")) for t in twins} == {
-        ("0", "none", None)
-    }
+    assert {(t.get("gradient"), t.get("axisPosition"), t.get("border")) for t in twins} == {("0", "none", None)}
     assert [b.get("showValue") for b in basic] == ["0", None]
     assert [[v.get("val") for v in b.iter(M + "cfvo")] for b in basic] == [["0", "1"], ["0", "1.6"]]
 

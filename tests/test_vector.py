@@ -192,9 +192,7 @@ def test_empty_cells_of_an_optional_column(empty: Any) -> None:
 
 def test_nullable_and_arrow_like_columns() -> None:
     whole = pd.array([None, 1024], dtype="Int64")
-    answer = LORA.size_many(
-        {"hidden_size_override": whole, "batch_size": pd.array([8, 8], dtype="Int64")}, RESULT
-    )
+    answer = LORA.size_many({"hidden_size_override": whole, "batch_size": pd.array([8, 8], dtype="Int64")}, RESULT)
     wanted = [LORA.size()["peak_allocated_gb"], LORA.size(hidden_size_override=1024)["peak_allocated_gb"]]
     assert all(near(a, b) for a, b in zip(answer["peak_allocated_gb"], wanted, strict=True))
 
@@ -202,19 +200,13 @@ def test_nullable_and_arrow_like_columns() -> None:
 @pytest.mark.parametrize("value", [np.int64(16), np.int32(16), np.float32(16), np.array(16)], ids=repr)
 def test_a_numpy_number_is_one_value_for_all(value: Any) -> None:
     answer = LORA.size_many({"batch_size": value, "sequence_length": [512, 1024]}, RESULT)
-    assert near(
-        answer["peak_allocated_gb"][1], LORA.size(batch_size=16, sequence_length=1024)["peak_allocated_gb"]
-    )
+    assert near(answer["peak_allocated_gb"][1], LORA.size(batch_size=16, sequence_length=1024)["peak_allocated_gb"])
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.uint8, np.int32])
 def test_narrow_columns_do_not_overflow(kind: Any) -> None:
-    answer = LORA.size_many(
-        {"batch_size": np.array([100, 101], dtype=kind), "sequence_length": [4096, 4096]}, RESULT
-    )
-    assert near(
-        answer["peak_allocated_gb"][1], LORA.size(batch_size=101, sequence_length=4096)["peak_allocated_gb"]
-    )
+    answer = LORA.size_many({"batch_size": np.array([100, 101], dtype=kind), "sequence_length": [4096, 4096]}, RESULT)
+    assert near(answer["peak_allocated_gb"][1], LORA.size(batch_size=101, sequence_length=4096)["peak_allocated_gb"])
 
 
 @pytest.mark.parametrize("columns", [{"batch_size": []}, pd.DataFrame({"batch_size": [], "gpu_choice": []})])
@@ -295,9 +287,7 @@ def test_a_card_without_a_known_capacity() -> None:
 
 def test_all_targets_off() -> None:
     off = {f"target_{slot}": "Off" for slot in ("query", "key", "value", "output", "gate", "up", "down")}
-    with pytest.raises(
-        ValueError, match=r"^row 1: adapter_targets is 'Own choice' and all seven targets are Off"
-    ):
+    with pytest.raises(ValueError, match=r"^row 1: adapter_targets is 'Own choice' and all seven targets are Off"):
         LORA.size_many(off | {"adapter_targets": ["All seven", "Own choice"]}, RESULT)
 
 
@@ -308,7 +298,5 @@ def test_what_fails_for_one_value_fails_alike_for_all() -> None:
         LORA.size_many({"batch": [1, 2]}, RESULT)
     with pytest.raises(TypeError, match=r"^peak_gb is no result of lora"):
         LORA.size_many({}, ("peak_gb",))
-    with pytest.raises(
-        ValueError, match=r"columns must be of one length; batch_size has 2, sequence_length has 3"
-    ):
+    with pytest.raises(ValueError, match=r"columns must be of one length; batch_size has 2, sequence_length has 3"):
         LORA.size_many({"batch_size": [1, 2], "sequence_length": [1, 2, 3]}, RESULT)

@@ -15,7 +15,7 @@ from strategies import random_inputs
 from sizing_xlsx.formula.domains import allowed
 from sizing_xlsx.formula.render import public_name
 
-EVERY = {"Formualizer": 1, "IronCalc": 2, "LibreOffice": 3}  # the slower engines try a part of the wrong values
+EVERY = {"Formualizer": 1, "IronCalc": 4, "LibreOffice": 4}  # the slower engines try a part of the wrong values
 FIGURES = ("Total to size against", "Usable capacity", "Headroom", "Utilisation of the card")
 OFF = {f"target_{name}": "Off" for name in ("query", "key", "value", "output", "gate", "up", "down")}
 
@@ -27,7 +27,10 @@ BOTH = [
     ("sequence_length", 2_000_000, "2000000"),
     ("gradient_accumulation", 0, "0"),
     ("average_sequence_length", 0, "0"),
-    *(("base_model", typed, shown) for typed, shown in (("nobody/none", "nobody/none"), ("*", "*"), ("?", "?"), (5, "5"))),
+    *(
+        ("base_model", typed, shown)
+        for typed, shown in (("nobody/none", "nobody/none"), ("*", "*"), ("?", "?"), (5, "5"))
+    ),
     *(("base_model", typed, shown) for typed, shown in (("~", "~"), ("*a*", "*a*"), (None, "empty"))),
     *(("gpu_choice", typed, typed) for typed in ("H100", "*", "NVIDIA H100 SXM5 80G?")),
     *(("compute_precision", typed, typed) for typed in ("int3", "*", "fp3?")),
@@ -80,7 +83,9 @@ def assert_withdrawn(opened: Opened, count: int | None = None) -> None:
     assert [strip[label] for label in FIGURES] == [["–", "–"]] * len(FIGURES)
     assert strip["Verdict"] == ["CHECK INPUT", "No verdict until corrected"]
     assert "fail" in str(strip["Checks"][0])
-    assert all(isinstance(value, str) and not isinstance(value, ErrorValue) for pair in strip.values() for value in pair)
+    assert all(
+        isinstance(value, str) and not isinstance(value, ErrorValue) for pair in strip.values() for value in pair
+    )
     assert "_" not in opened.sentence, f"a name of the code: {opened.sentence}"
 
 
@@ -112,7 +117,7 @@ def test_inputs_that_contradict_each_other_withdraw_the_verdict(opened: Opened) 
 def test_any_mixture_of_faults_over_any_job_is_caught(opened: Opened) -> None:
     """A fault must not spoil the check of another input: a bound that hangs on the model, a sum over the checks."""
     job, rng = opened.book.job, random.Random(7)
-    for _ in range({"Formualizer": 60, "IronCalc": 15, "LibreOffice": 8}[type(opened.engine).__name__]):
+    for _ in range({"Formualizer": 40, "IronCalc": 8, "LibreOffice": 6}[type(opened.engine).__name__]):
         inputs = random_inputs(job, rng)
         wrong = rng.sample(list(inputs), rng.randint(1, 3))
         for key in wrong:
@@ -128,7 +133,12 @@ def test_any_mixture_of_faults_over_any_job_is_caught(opened: Opened) -> None:
 def test_a_number_of_adapter_layers_does_not_hide_an_unknown_model(opened: Opened) -> None:
     if opened.book.name != "lora":
         pytest.skip("this workbook has no adapters")
-    for inputs in ({"base_model": "*"}, {"base_model": None}, {"layer_count_override": "x"}, {"layer_count_override": 0}):
+    for inputs in (
+        {"base_model": "*"},
+        {"base_model": None},
+        {"layer_count_override": "x"},
+        {"layer_count_override": 0},
+    ):
         opened.type(inputs, adapter_layers=3)
         assert_withdrawn(opened, 1)
         assert opened.sentence.startswith(job_label(opened, next(iter(inputs))))
@@ -147,7 +157,12 @@ def test_several_faults_are_counted_and_the_first_is_named(opened: Opened) -> No
 
 def test_no_number_or_error_is_shown_on_sizing_and_start_while_an_input_is_wrong(opened: Opened) -> None:
     """All that may still show a number: inputs, fixed cells, and figures that are no result of the job."""
-    for inputs in ({"batch_size": "eight"}, {"gpu_choice": "H100"}, {"base_model": "*"}, {"gpu_capacity_override_gb": -1}):
+    for inputs in (
+        {"batch_size": "eight"},
+        {"gpu_choice": "H100"},
+        {"base_model": "*"},
+        {"gpu_capacity_override_gb": -1},
+    ):
         opened.type(inputs)
         for sheet in ("Start", "Sizing"):
             places = [place for place in opened.book.formulas if place[0] == sheet]
@@ -164,7 +179,10 @@ def test_a_formula_that_fails_in_an_input_is_a_fault_in_words(opened: Opened) ->
             opened.engine._book.set_formula(*opened.engine.cell(public_name(key)), formula)
             opened.engine.recalculate()
             opened.typed[key] = formula  # so that type() sets the cell again
-            assert re.match(rf"{opened.book.job.inputs[key].label} is [^;]*\w[^;]*; enter ", opened.sentence), (key, formula)
+            assert re.match(rf"{opened.book.job.inputs[key].label} is [^;]*\w[^;]*; enter ", opened.sentence), (
+                key,
+                formula,
+            )
             assert_withdrawn(opened, 1)
             opened.type()
 
@@ -180,7 +198,11 @@ def test_true_is_no_number(opened: Opened) -> None:
 
 def test_choices_and_all_are_taken_without_regard_to_case(opened: Opened) -> None:
     job = opened.book.job
-    typed = {"activation_checkpointing": "oN", "gpu_choice": "nvidia h100 sxm5 80gb", "compute_precision": "BF16 Autocast"}
+    typed = {
+        "activation_checkpointing": "oN",
+        "gpu_choice": "nvidia h100 sxm5 80gb",
+        "compute_precision": "BF16 Autocast",
+    }
     same: dict[str, Any] = {"activation_checkpointing": "On"}
     if opened.book.name == "lora":
         typed |= {"adapter_layers": "ALL", "base_model": str(job.worked["base_model"]).upper()}
@@ -277,7 +299,9 @@ def traced_column(opened: Opened) -> dict[str, Any]:
     cells = opened.engine.get_sheet("Sizing")
     (top, label), right = next((at, at[1]) for at, value in sorted(cells.items()) if value == "Line item")
     column = next(c for (r, c), value in cells.items() if r == top and value == "Traced")
-    end = next(r for (r, c), value in sorted(cells.items()) if r > top and c == right and value == "Total to size against")
+    end = next(
+        r for (r, c), value in sorted(cells.items()) if r > top and c == right and value == "Total to size against"
+    )
     return {str(cells[row, label]): cells.get((row, column)) for row in range(top + 1, end + 1)}
 
 

@@ -61,7 +61,9 @@ def test_the_linter_finds_nothing(book: Book) -> None:
 def test_the_parts_are_those_of_a_plain_workbook(book: Book) -> None:
     odd = ("external", "vba", "custom", "connections", "macro", "activeX", "embeddings")
     assert [name for name in book.parts if any(word in name for word in odd)] == []
-    assert [name for name, part in book.parts.items() if name.endswith((".xml", ".rels")) and b"<!DOCTYPE" in part] == []
+    assert [
+        name for name, part in book.parts.items() if name.endswith((".xml", ".rels")) and b"<!DOCTYPE" in part
+    ] == []
 
 
 # -- values
@@ -102,7 +104,11 @@ def test_the_public_names_are_there(book: Book) -> None:
     assert wanted - book.names.keys() == set()
     terms = {public_name(key) for key in (*book.job.order, *book.job.inputs, *book.job.constants)}
     assert terms - book.names.keys() == set(), "every input, constant and term has a name"
-    assert [name for name, refers in book.names.items() if not re.fullmatch(r"'[^']+'!\$[A-Z]+\$\d+(:\$[A-Z]+\$\d+)?", refers)] == []
+    assert [
+        name
+        for name, refers in book.names.items()
+        if not re.fullmatch(r"'[^']+'!\$[A-Z]+\$\d+(:\$[A-Z]+\$\d+)?", refers)
+    ] == []
 
 
 def test_every_input_has_a_validation_that_refuses_what_is_wrong(book: Book) -> None:
@@ -151,7 +157,9 @@ def test_only_inputs_can_be_changed(book: Book) -> None:
         if style.find(MAIN + "protection") is not None and style.find(MAIN + "protection").get("locked") == "0"
     ]  # fmt: skip
     found = contents(book.path).names
-    unlocked = {place for sheet in book.sheets.values() for place, cell in sheet.cells() if int(cell.get("s", 0)) in free}
+    unlocked = {
+        place for sheet in book.sheets.values() for place, cell in sheet.cells() if int(cell.get("s", 0)) in free
+    }
     assert unlocked == {found[public_name(key).casefold()] for key in book.job.inputs}
     for sheet in book.sheets.values():
         protection = sheet.tree.find(MAIN + "sheetProtection")
@@ -219,7 +227,14 @@ def add_model(presets: Path, folder: str, **fields: Any) -> None:
 
 
 def test_a_model_folder_dropped_in_is_offered_and_sized(own_presets: Path, tmp_path: Path) -> None:
-    add_model(own_presets, "own-lab--Tiny-1", hidden_size=640, num_hidden_layers=7, num_attention_heads=10, num_key_value_heads=5)
+    add_model(
+        own_presets,
+        "own-lab--Tiny-1",
+        hidden_size=640,
+        num_hidden_layers=7,
+        num_attention_heads=10,
+        num_key_value_heads=5,
+    )
     add_model(own_presets, "own-lab--Strange", model_type="mamba3")
     path = build(tmp_path / "out", None, own_presets)[0]
     names = cells_of(File(path), "Models_Names_List")
@@ -264,9 +279,20 @@ def test_texts_of_presets_never_become_formulas(own_presets: Path, tmp_path: Pat
     for path in build(tmp_path / "out", None, own_presets):
         file = File(path)
         assert [f for f in file.formulas.values() if f.lstrip("=") in {text.lstrip("=") for text in plain}] == []
-        shown = [c.value for title in ("Presets", "GPUs") for row in openpyxl.load_workbook(path)[title] for c in row if c.data_type == "s"]
+        shown = [
+            c.value
+            for title in ("Presets", "GPUs")
+            for row in openpyxl.load_workbook(path)[title]
+            for c in row
+            if c.data_type == "s"
+        ]
         assert {*plain} <= {*shown}
-        outside = [link for sheet in file.sheets.values() for link in sheet.tree.iter(MAIN + "hyperlink") if link.get("location") is None]
+        outside = [
+            link
+            for sheet in file.sheets.values()
+            for link in sheet.tree.iter(MAIN + "hyperlink")
+            if link.get("location") is None
+        ]
         assert outside == []
         assert lint_workbook(path) == []
 
@@ -306,13 +332,17 @@ def test_a_config_that_is_no_json_leaves_the_workbooks_that_are_there(own_preset
 def stand_in(folder: Path) -> dict[str, bytes]:
     """Two files in the place of earlier workbooks, and what they hold."""
     folder.mkdir()
-    before = {building.load_template(name)["file"]: b"an earlier workbook " + name.encode() for name in ("lora", "training")}
+    before = {
+        building.load_template(name)["file"]: b"an earlier workbook " + name.encode() for name in ("lora", "training")
+    }
     for name, content in before.items():
         (folder / name).write_bytes(content)
     return before
 
 
-@pytest.mark.parametrize("error", [RuntimeError("out of ideas"), KeyboardInterrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("out of ideas"), KeyboardInterrupt(), OSError(28, "No space left on device")]
+)
 def test_a_build_that_breaks_off_leaves_the_workbooks_that_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
@@ -332,7 +362,9 @@ def test_a_build_that_breaks_off_leaves_the_workbooks_that_are_there(
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def test_a_build_that_breaks_off_while_a_sheet_is_written_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_breaks_off_while_a_sheet_is_written_leaves_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = stand_in(tmp_path / "out")
 
     def breaks(_: object) -> None:

@@ -95,16 +95,22 @@ class Check(NamedTuple):
 
 
 ACRONYMS = {
+
     "gb": "GB", "gib": "GiB", "mib": "MiB", "gpu": "GPU", "lora": "LoRA", "kv": "KV", "mlp": "MLP", "rope": "RoPE",
     "bf16": "bf16", "fp32": "fp32", "pytorch": "PyTorch", "cuda": "CUDA", "nvidia": "nvidia",
 }  # fmt: skip
 
 
-def label_of(name: str) -> str:
+def label_of(name: str, capital: bool = True) -> str:
     """A term's name as a label: "kv_width" -> "KV width"."""
     words = [ACRONYMS.get(word, word) for word in name.split("_")]
     text = " ".join(words)
-    return text[0].upper() + text[1:] if words[0] == name.split("_")[0] else text
+    return text[0].upper() + text[1:] if capital and words[0] == name.split("_")[0] else text
+
+
+def own_label(label: str) -> str:
+    """What the replacement of a preset is called: "Hidden size" -> "Own hidden size", "KV heads" -> "Own KV heads"."""
+    return f"Own {label if label[1:2].isupper() else label[0].lower() + label[1:]}"
 
 
 def term(

@@ -9,7 +9,7 @@ from collections.abc import Container
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from .declare import Choice, Number, Whole
+from .declare import Choice, Number, Whole, label_of
 
 if TYPE_CHECKING:
     from .job import Job
@@ -22,7 +22,7 @@ def allowed(job: Job, key: str) -> str:
         keys = job.tables[domain.table].keys
         if len(keys) <= 8:
             return "one of " + ", ".join(keys)
-        return f"one of the {len(keys)} names of {domain.table.replace('_', ' ')}"
+        return f"one of the {len(keys)} {label_of(domain.table, capital=False)} listed"
     unit = job.inputs[key].unit
     tail = f" {unit}" if unit in ("GB", "GiB", "hours", "USD") else ""
     if isinstance(domain, Number):

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from . import domains
-from .declare import Check, Choice, Constant, Input, Override, Term
+from .declare import Check, Choice, Constant, Input, Override, Term, own_label
 from .expression import Expr, children, lift, name, names_in
 from .primitives import given
 from .table import Table
@@ -110,7 +110,7 @@ class Job:
         if self._known(entered):
             raise ValueError(f"{self.name}: {entered} is defined twice")
         self.inputs[entered] = Input(
-            facts.unit, override.domain, None, facts.label, facts.help, override.follows_job, optional=True
+            facts.unit, override.domain, None, own_label(facts.label), facts.help, override.follows_job, optional=True
         )
         self.overrides[facts.name] = override
         self.terms[facts.name] = facts._replace(

@@ -48,7 +48,8 @@ def _round(value: float, digits: int) -> float:
 
 
 def _fixed(value: float, digits: int) -> str:
-    return f"{_decimal(value, digits, 'ROUND_HALF_UP'):,}"
+    rounded = _decimal(value, digits, "ROUND_HALF_UP")
+    return f"{abs(rounded) if rounded == 0 else rounded:,}"
 
 
 def _is_number(value: Any) -> bool:
@@ -76,7 +77,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "given": Primitive(
         "({0} if is_number({0}) else {1})",
         "given({0}, {1})",
-        "IF(ISNUMBER({0}),{0},{1})",
+        "IF(ISTEXT({0}),{1},{0})",
         "({0} where entered, else {1})",
         lambda a, b: a if _is_number(a) else b,
     ),
@@ -159,7 +160,10 @@ def either(test: Any, value: Any, words: str) -> Any:
 
 
 def given(value: Any, otherwise: Any) -> Any:
-    """What was entered, or another value where nothing (or a word such as "all") was."""
+    """What was entered, or another value where nothing (or a word such as "all") was.
+
+    In a sheet an absent value is a word, "none": so that an error stays an error and a blank never counts as 0.
+    """
     if not any(isinstance(a, Expr) for a in (value, otherwise)):
         return value if _is_number(value) else otherwise
     return _grow("given", (value, otherwise), same(lift(value).unit, lift(otherwise).unit, "given"))

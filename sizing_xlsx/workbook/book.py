@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from .sheets.chart_data import WhatIf
 
 
+FORMULA_SIGNS = tuple("=+-@\t")  # how a text begins that a program may take for a formula
+
+
 class Raw(NamedTuple):
     """A formula that is no tree (a fault, a reference, a count), with the value it has on the worked job."""
 
@@ -87,13 +90,10 @@ class Book:
 
     # ------------------------------------------------------------------ names
     def cell_name(self, symbol: str) -> str:
-        """The defined name that formulas use for a symbol; a required input is read after its check."""
+        """The defined name that formulas use for a symbol; an input is read after its check."""
         if symbol in self.aliases:
             return self.aliases[symbol]
-        declared = self.job.inputs.get(symbol)
-        if declared is not None and not declared.optional:
-            return public_name(symbol) + "_In_Force"
-        return public_name(symbol)
+        return public_name(symbol) + ("_In_Force" if symbol in self.job.inputs else "")
 
     def define(self, defined: str, sheet: str, row: int, column: int, last_row: int | None = None) -> None:
         """Give a cell, or a column from row to last_row, a name."""
@@ -133,14 +133,18 @@ class Book:
         """A label with a figure in it, to 0.1."""
         return joined(text, fixed(figure, 1))
 
-    def guarded(self, content: Any, words: str) -> Raw:
+    def shown(self, content: Any, words: str = "–") -> Raw:
         """A formula that gives way to words while an input is faulty."""
+        return self.guarded(content, f'"{words}"')
+
+    def guarded(self, content: Any, instead: str) -> Raw:
+        """A formula that gives way to another while an input is faulty."""
         if isinstance(content, Expr):
             formula = sheet_formula(content, self.cell_name, column_name)
             value = self.value(content)
         else:
             formula, value = content.formula, content.value
-        return Raw(f'=IF(Checks_Failed>0,"{words}",{formula[1:]})', value)
+        return Raw(f"=IF(Checks_Failed>0,{instead},{formula[1:]})", value)
 
     def sym(self, symbol: str) -> Expr:
         """A reference to an input, constant, term or external figure."""
@@ -169,7 +173,8 @@ class Book:
         elif isinstance(content, Raw):
             ws.write_formula(row, column, content.formula, style, content.value)
         elif isinstance(content, str):
-            ws.write_string(row, column, content, style)
+            quoted = content[:1] in FORMULA_SIGNS and len(content) > 1
+            ws.write_string(row, column, content, self.styles.quoted(style) if quoted else style)
         else:
             ws.write_number(row, column, content, style)
 

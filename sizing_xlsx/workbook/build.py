@@ -20,6 +20,11 @@ from .book import Book
 from .sheets import chart_data, checks, notes, overrides, reference, sizing, start, validation, workings
 from .words import sentence
 
+# What other sheets and programs read by name: no number, not even a wrong one, while an input is at fault.
+RESULTS = (
+    "peak_allocated_gb", "total_reserved_gb", "headroom_gb", "published_peak_allocated_gb",
+    "published_total_reserved_gb", "largest_batch_size", "largest_sequence_length",
+)  # fmt: skip
 SHEETS = (
     "Start", "Sizing", "Overrides", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
     "Chart data", "What-if", "Validation workings", "Notes",
@@ -100,7 +105,9 @@ def write_book(
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
         book.say(key, sentence(text, book.sym))
-    book.guards["fit_verdict"] = lambda content: book.guarded(content, "CHECK INPUT")
+    book.guards["fit_verdict"] = lambda content: book.guarded(content, '"CHECK INPUT"')
+    for result in RESULTS:
+        book.guards[result] = lambda content: book.guarded(content, "NA()")
     for write in (
         start.write, sizing.write, overrides.write, validation.write, reference.write, workings.write, checks.write,
         chart_data.write, notes.write,

@@ -7,7 +7,7 @@ shown is the difference of the shown figures. The verdict uses the exact values.
 from typing import Any
 
 from ..formula.declare import Constant, term
-from ..formula.primitives import equal, given, minimum, round_down, round_up, when
+from ..formula.primitives import equal, given, minimum, round_down, round_up, rounded, when
 
 percent_count = Constant(100, "count", "Percent", "1 % is 1/100", "definition")
 large_error = Constant(0.02, "share", "Error that is shaded", "2 %, chosen for this workbook", "assumed")
@@ -20,7 +20,7 @@ count_tolerance = Constant(1, "bytes", "Tolerance of sums", "less than one byte 
 @term("GB")
 def room_shown_gb(usable_shown_gb: Any, others_shown_gb: Any) -> Any:
     """What the shown figures leave for the job."""
-    return usable_shown_gb - others_shown_gb
+    return rounded(usable_shown_gb - others_shown_gb, 1)
 
 
 @term("GB")
@@ -28,20 +28,21 @@ def total_shown_gb(
     total_reserved_gb: Any, total_to_size_against: Any, capacity_available: Any, room_shown_gb: Any
 ) -> Any:
     """Total to size against, rounded up, but never above the room that it fits."""
-    rounded = round_up(total_reserved_gb, 1)
-    return when(total_to_size_against <= capacity_available, minimum(rounded, room_shown_gb), rounded)
+    up = round_up(total_reserved_gb, 1)
+    return when(total_to_size_against <= capacity_available, minimum(up, room_shown_gb), up)
 
 
 @term("GB")
-def peak_shown_gb(peak_allocated_gb: Any) -> Any:
-    """Peak allocated, rounded up."""
-    return round_up(peak_allocated_gb, 1)
+def peak_shown_gb(peak_allocated_gb: Any, peak_allocated: Any, capacity_available: Any, room_shown_gb: Any) -> Any:
+    """Peak allocated, rounded up, but never above the room that it fits."""
+    up = round_up(peak_allocated_gb, 1)
+    return when(peak_allocated <= capacity_available, minimum(up, room_shown_gb), up)
 
 
 @term("GB")
 def reserve_shown_gb(total_shown_gb: Any, peak_shown_gb: Any) -> Any:
     """Reserve: the difference of the shown figures."""
-    return total_shown_gb - peak_shown_gb
+    return rounded(total_shown_gb - peak_shown_gb, 1)
 
 
 @term("GB")
@@ -59,7 +60,7 @@ def others_shown_gb(others_beside_total_gb: Any) -> Any:
 @term("GB")
 def headroom_shown_gb(room_shown_gb: Any, total_shown_gb: Any) -> Any:
     """Headroom: the difference of the shown figures; not negative when the job fits."""
-    return room_shown_gb - total_shown_gb
+    return rounded(room_shown_gb - total_shown_gb, 1)
 
 
 @term("GB")

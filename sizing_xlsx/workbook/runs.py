@@ -85,9 +85,10 @@ class Runs:
         measured: Sequence[Mapping[str, Any]] = getattr(book.presets, spec["rows"] + "_sweep")
         self.table = JobTable(book.job, RESULTS)
         self.shown: Sequence[str] = book.job.tables["verdicts"].columns["shown"]
+        allowances = {key: value for key, value in book.job.defaults().items() if not book.job.inputs[key].follows_job}
         self.all: list[Run] = []
         for row in measured:
-            inputs = {**book.job.worked, **run_inputs(spec["rows"], row, spec["card"])}
+            inputs = {**book.job.worked, **allowances, **run_inputs(spec["rows"], row, spec["card"])}
             self.all.append(Run(row, inputs, self.table.values(inputs)))
         self.completed = [run for run in self.all if not run.failed]
         self.calls = [run.call(self.verdict(run)) for run in self.all]

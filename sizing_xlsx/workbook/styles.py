@@ -33,6 +33,7 @@ BLANK_STYLE: Mapping[str, Any] = {
     "wrap": False,
     "shrink": False,
     "locked": True,
+    "quoted": False,
 }
 HORIZONTAL = {
     "left": "left",
@@ -108,6 +109,7 @@ def properties_of(look: Look, style: Mapping[str, Any]) -> dict[str, Any]:
         "text_wrap": style["wrap"],
         "shrink": style["shrink"],
         "locked": style["locked"],
+        "quote_prefix": style["quoted"],
     }
     if HORIZONTAL[style["horizontal"]]:
         properties["align"] = HORIZONTAL[style["horizontal"]]
@@ -133,6 +135,7 @@ class Styles:
     def __init__(self, workbook: Workbook, look: Look) -> None:
         self.workbook, self.look = workbook, look
         self._formats: dict[Any, Format] = {}
+        self._styles: dict[int, dict[str, Any]] = {}
 
     def __getitem__(self, name: str) -> Format:
         return self.variant(name)
@@ -140,6 +143,15 @@ class Styles:
     def variant(self, name: str, **changes: Any) -> Format:
         """The format of a style with some keys changed, for instance indent=2 or colour="quiet"."""
         style = style_of(self.look, name, **changes)
+        key = tuple(style.items())
+        if key not in self._formats:
+            self._formats[key] = self.workbook.add_format(properties_of(self.look, style))
+            self._styles[id(self._formats[key])] = style
+        return self._formats[key]
+
+    def quoted(self, made: Format) -> Format:
+        """The same format for a text that begins like a formula: programs keep it a text when it is edited."""
+        style = {**self._styles[id(made)], "quoted": True}
         key = tuple(style.items())
         if key not in self._formats:
             self._formats[key] = self.workbook.add_format(properties_of(self.look, style))

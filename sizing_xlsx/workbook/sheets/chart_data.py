@@ -81,11 +81,7 @@ class WhatIf:
                 cells[key] = changed[key]
                 continue
             name = self.book.cell_name(key)
-            if self.book.job.inputs[key].optional:
-                entered = inputs[key]
-                cells[key] = Raw(f'=IF(ISNUMBER({name}),{name},"none")', "none" if entered is None else entered)
-            else:
-                cells[key] = Raw(f"={name}", inputs[key])
+            cells[key] = Raw(f"={name}", "none" if inputs[key] is None else inputs[key])
         self.rows.append((label, inputs, cells))
 
     def results(self, row: int) -> dict[str, Any]:
@@ -157,7 +153,7 @@ def _write_chart_data(book: Book) -> None:
 
     # titles: linked to by the charts
     for row, key in ((3, "memory_title"), (4, "sequence_title"), (5, "batch_title")):
-        put(row, 1, book.guarded(sym(key), "Check input"), styles["label"])
+        put(row, 1, book.shown(sym(key), "Check input"), styles["label"])
 
     # memory by part
     parts = (
@@ -176,7 +172,7 @@ def _write_chart_data(book: Book) -> None:
         (book.joined("As entered: ", sym("total_shown_gb")), _entered_parts(book)),
     )
     for row, (label, cells) in enumerate(bars, 9):
-        put(row, 1, book.guarded(label, "–") if not isinstance(label, Raw) else label, styles["r_label"])
+        put(row, 1, book.shown(label) if not isinstance(label, Raw) else label, styles["r_label"])
         for column, cell in enumerate(cells, 2):
             if cell is None:
                 put(row, column, Raw("=NA()", "#N/A"), styles["r_calc3"])

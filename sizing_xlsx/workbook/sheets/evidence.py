@@ -41,7 +41,7 @@ def _percent(value: float, digits: int) -> str:
 
 
 def _fixed(function: str, area: str, digits: int) -> str:
-    return f"FIXED({function}({area})*Percent_Count,{digits})"
+    return f"FIXED(ROUND({function}({area})*Percent_Count,{digits})+0,{digits})"
 
 
 def write_strip(book: Book, runs: Runs, last: int) -> None:
@@ -52,11 +52,11 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
     failed, undecided = len(runs.all) - done, runs.calls.count("Undecided")
     limit, detail = book.template["validation"]["limits"]
     sentence = Raw(
-        f'=IF(COUNTIF({calls},"Wrong")=0,"No fit call","Fit calls: "&COUNTIF({calls},"Wrong"))&" was wrong: "'
+        f'=IF(COUNTIF({calls},"Wrong")=0,"No fit call was wrong: ",COUNTIF({calls},"Wrong")&" fit calls were wrong: ")'
         f'&COUNTIF({outcomes},"Completed")&" runs completed, "'
         f'&COUNTIF({outcomes},"Out of memory")&" ran out of memory."',
-        ("No fit call" if not wrong else f"Fit calls: {wrong}")
-        + f" was wrong: {done} runs completed, {failed} ran out of memory.",
+        (f"{wrong} fit calls were wrong: " if wrong else "No fit call was wrong: ")
+        + f"{done} runs completed, {failed} ran out of memory.",
     )
     page.strip(
         book.sheet(TITLE),

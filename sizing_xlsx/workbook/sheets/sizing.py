@@ -56,11 +56,11 @@ def write(book: Book) -> None:
 
 def _live(book: Book, key: str) -> Any:
     """A sentence of the template, withdrawn while an input is faulty."""
-    return book.guarded(book.sym(key), "–")
+    return book.shown(book.sym(key))
 
 
 def _strip(book: Book, last: int) -> None:
-    sym, guarded = book.sym, book.guarded
+    sym, shown = book.sym, book.shown
     checks = Raw(
         '=IF(Checks_Failed>0,Checks_Failed&" of "&Checks_Count&IF(Checks_Failed>1," fail"," fails"),'
         '"All "&Checks_Count&" pass")',
@@ -72,23 +72,27 @@ def _strip(book: Book, last: int) -> None:
         'IF(Own_Values_Count>0,"own values in force: "&Own_Values_Count,"inputs complete and in range")))',
         _state_of_inputs(book),
     )
-    verdict = f"{book.value(sym('verdict'))}{book.value(sym('basis'))}"
+    verdict = str(book.value(sym("verdict")))
+    if book.values["published_in_place"]:
+        verdict += f" {book.values['basis']}"
     page.strip(
         book.sheet(TITLE),
         book.styles,
         last_column=last,
         title=book.template["title"],
-        sentence=Raw("=IF(Checks_Failed>0,First_Fault,Verdict_Sentence&Basis_Sentence)", verdict),
+        sentence=Raw(
+            '=IF(Checks_Failed>0,First_Fault,'
+            'Verdict_Sentence&IF(Published_In_Place>0," "&Basis_Sentence,""))', verdict),
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[
-            Tile(1, 1, "Verdict", guarded(sym("verdict_shown"), "CHECK INPUT"),
-                 guarded(sym("verdict_note"), "No verdict until corrected"), kind="verdict"),
-            Tile(2, 3, "Total to size against", guarded(sym("total_shown_gb"), "–"), guarded(sym("total_note"), "–")),
-            Tile(4, 4, "Usable capacity", guarded(sym("usable_shown_gb"), "–"), guarded(sym("usable_note"), "–")),
-            Tile(5, 5, "Headroom", guarded(sym("headroom_shown_gb"), "–"), guarded(sym("headroom_note"), "–")),
-            Tile(6, 6, "Utilisation of the card", guarded(sym("card_utilisation"), "–"),
-                 guarded(sym("gauge_share"), "–"), "tile_pct", "gauge"),
+            Tile(1, 1, "Verdict", shown(sym("verdict_shown"), "CHECK INPUT"),
+                 shown(sym("verdict_note"), "No verdict until corrected"), kind="verdict"),
+            Tile(2, 3, "Total to size against", shown(sym("total_shown_gb")), shown(sym("total_note"))),
+            Tile(4, 4, "Usable capacity", shown(sym("usable_shown_gb")), shown(sym("usable_note"))),
+            Tile(5, 5, "Headroom", shown(sym("headroom_shown_gb")), shown(sym("headroom_note"))),
+            Tile(6, 6, "Utilisation of the card", shown(sym("card_utilisation")),
+                 shown(sym("gauge_share")), "tile_pct", "gauge"),
             Tile(7, 7, "Checks", checks, warning, "tile_text"),
         ],
     )  # fmt: skip
@@ -116,17 +120,17 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
     else:
         key = entry["term"]
         facts = job.terms[key]
-        put(row, _VALUE, book.guarded(book.sym(key), "–"), styles["calc1" if facts.unit == "GB" else "calc0"])
+        put(row, _VALUE, book.shown(book.sym(key)), styles["calc1" if facts.unit == "GB" else "calc0"])
         if key in job.overrides:
             entered = public_name(job.overrides[key].input_name)
             page.own_marks(ws, styles, (row, _VALUE, row, _VALUE), f"=ISNUMBER({entered})")
     put(row, _LABEL, entry.get("label") or facts.label, styles["label"])
     put(row, _UNIT, {"text": "", "parameters": "count"}.get(facts.unit, facts.unit), styles["unit"])
     if "sentence" in entry:
-        put(row, _HELP, book.guarded(book.sym(entry["sentence"]), "–"), styles["help"])
+        put(row, _HELP, book.shown(book.sym(entry["sentence"])), styles["help"])
     elif entry.get("help"):
         text = sentence(entry["help"], book.sym)
-        put(row, _HELP, text if isinstance(text, str) else book.guarded(text, "–"), styles["help"])
+        put(row, _HELP, text if isinstance(text, str) else book.shown(text), styles["help"])
 
 
 def _head(book: Book, row: int, names: tuple[str, ...]) -> int:
@@ -171,10 +175,10 @@ def _items(book: Book, row: int, last: int) -> int:
         )
         ws.set_row(row, rows["table"])
         put(row, _LABEL, item["name"], styles["r_label"])
-        put(row, _VALUE, book.guarded(either(traced_on, traced, "not traced"), "–"), styles["r_calc3"])
+        put(row, _VALUE, book.shown(either(traced_on, traced, "not traced")), styles["r_calc3"])
         put(row, _UNIT, "GB", styles["r_unit"])
-        put(row, _HELP, book.guarded(share / sym("peak_allocated"), "–"), styles["r_share"])
-        put(row, _PUBLISHED, "none" if published is None else book.guarded(published, "–"), styles["r_calc3"])
+        put(row, _HELP, book.shown(share / sym("peak_allocated")), styles["r_share"])
+        put(row, _PUBLISHED, "none" if published is None else book.shown(published), styles["r_calc3"])
         put(row, _DRIVES, item["drives"], styles.variant("r_help", indent=2, wrap=False))
         put(row, _REDUCES, item["reduces"], styles.variant("r_help", indent=1, wrap=False))
         row += 1
@@ -194,10 +198,10 @@ def _items(book: Book, row: int, last: int) -> int:
             published = (sym("published_reserved") - sym("published_allocated")) / gb
         else:
             traced, published = sym("traced_" + figure), sym("published_" + figure)
-        put(row, _VALUE, book.guarded(traced, "–"), styles[f"{form}_calc3"])
+        put(row, _VALUE, book.shown(traced), styles[f"{form}_calc3"])
         put(row, _UNIT, "GB", styles[f"{form}_unit"])
         put(row, _HELP, 1 if figure == peak else "", styles[f"{form}_share"])
-        put(row, _PUBLISHED, book.guarded(published, "–"), styles[f"{form}_calc3"])
+        put(row, _PUBLISHED, book.shown(published), styles[f"{form}_calc3"])
         put(row, _DRIVES, words, styles.variant(f"{form}_help", indent=2, wrap=False))
         put(
             row,
@@ -208,7 +212,7 @@ def _items(book: Book, row: int, last: int) -> int:
         row += 1
     ws.set_row(row, rows["input"])
     put(row, _LABEL, "nvidia-smi may show up to", styles["label"])
-    put(row, _VALUE, book.guarded(sym("nvidia_smi_gb"), "–"), styles["calc3"])
+    put(row, _VALUE, book.shown(sym("nvidia_smi_gb")), styles["calc3"])
     put(row, _UNIT, "GB", styles["unit"])
     put(
         row,
@@ -235,16 +239,16 @@ def _moments(book: Book, row: int, last: int) -> int:
         ws.set_row(row, rows["table"])
         put(row, _LABEL, moment["name"], styles["r_label"])
         in_use = either(traced_on, term / sym("bytes_per_gb"), "not traced")
-        put(row, _VALUE, book.guarded(in_use, "–"), styles["r_calc3"])
+        put(row, _VALUE, book.shown(in_use), styles["r_calc3"])
         put(row, _UNIT, "GB", styles["r_unit"])
         put(
             row,
             _HELP,
-            book.guarded(either(traced_on, term / sym("traced_allocated"), "not traced"), "–"),
+            book.shown(either(traced_on, term / sym("traced_allocated"), "not traced")),
             styles["r_share"],
         )
         state = when(term >= sym("traced_allocated"), "Sets the peak", "Below it")
-        put(row, _PUBLISHED, book.guarded(when(traced_on, state, "not traced"), "–"), styles["r_text_i"])
+        put(row, _PUBLISHED, book.shown(when(traced_on, state, "not traced")), styles["r_text_i"])
         put(row, _DRIVES, moment["alive"], styles.variant("r_help", indent=2, wrap=False))
         put(row, _REDUCES, "", styles["r_help"])
         for column in (_LABEL, _VALUE, _PUBLISHED):  # not the bar: a mark would hide it in some programs
@@ -269,10 +273,10 @@ def _boundary(book: Book, row: int, last: int) -> int:
     ):
         ws.set_row(row, rows["table"])
         put(row, _LABEL, name, styles["r_label"])
-        put(row, _VALUE, book.guarded(sym(key), "–"), styles["r_calc0"])
+        put(row, _VALUE, book.shown(sym(key)), styles["r_calc0"])
         put(row, _UNIT, unit, styles["r_unit"])
-        put(row, _HELP, book.guarded(sym(entered), "–"), styles["r_calc0"])
-        put(row, _PUBLISHED, book.guarded(sym("published_" + key), "–"), styles["r_calc0"])
+        put(row, _HELP, book.shown(sym(entered)), styles["r_calc0"])
+        put(row, _PUBLISHED, book.shown(sym("published_" + key)), styles["r_calc0"])
         put(
             row,
             _DRIVES,

@@ -87,14 +87,14 @@ def write(book: Book) -> None:
         ws.set_row(row, 21)
         for column, text in enumerate((name, meaning, why), 1):
             put(row, column, text, styles["r_label" if column == 1 else "r_text"])
-        put(row, 4, book.guarded(tree, "–"), styles["r_gb"])
+        put(row, 4, book.shown(tree), styles["r_gb"])
         row += 1
     row = page.section(ws, styles, row, last_column=last, name="How to read the cells", put=put)
     for name, words, sample, style in _LEGEND:
         ws.set_row(row, 21)
         put(row, 1, name, styles["label"])
         put(row, 2, words, styles["label"])
-        shown: Any = book.guarded(sym("peak_allocated_gb"), "–") if sample is None else sample
+        shown: Any = book.shown(sym("peak_allocated_gb")) if sample is None else sample
         put(row, 4, shown, styles.variant(style, locked=True) if style == "in_num" else styles[style])
         row += 1
     row = page.section(ws, styles, row, last_column=last, name="Where the evidence ends", put=put)
