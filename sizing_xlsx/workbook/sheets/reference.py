@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formula.declare import label_of
-from ...formula.render import column_name
+from ...formula.engine import value_of
+from ...formula.expression import Expr, children
+from ...formula.expression import name as symbol_of
+from ...formula.render import column_name, sheet_formula
 from ...formula.table import Table
 from .. import page
+from ..book import Raw
 
 if TYPE_CHECKING:
     from ..book import Book
 
 PRESETS, GPUS = "Presets", "GPUs"
 _SOURCE_WIDTH = 70
-_PRESET_WIDTHS = (3, 44, *[11.5] * 14, _SOURCE_WIDTH, 2)
+_PRESET_WIDTHS = (3, 44, *[11.5] * 14, *[16] * 3, _SOURCE_WIDTH, 2)
+# Terms shown in each row of a table, as live formulas over the row's own cells.
+_LIVE = {
+    "models": ("layer_matrix_parameters", "layer_bias_parameters", "preset_base_parameter_count"),
+    "training_models": ("layer_matrix_parameters", "preset_parameter_count"),
+}
 _GPU_WIDTHS = (3, 38, 9, 13, 9, 17, 17, 15, 11, 11, 9, 12, 8, _SOURCE_WIDTH + 20, 2)
 _OWN_TABLES = ("models", "training_models", "storage_formats")
 _GPU_COLUMNS = (
@@ -109,6 +118,10 @@ def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str
             "" if unit == "text" else unit.partition(" per ")[0],
             styles["th_ui" if unit == "text" else "th_u"],
         )
+    live = _LIVE.get(table.name, ())
+    for column, key in enumerate(live, 2 + len(table.columns)):
+        put(row, column, book.label_of(key).removesuffix(", preset"), styles["th_open_r"])
+        put(row + 1, column, "count", styles["th_u"])
     if sources:
         put(row, last - 1, "Source", styles["th_open_i"])
         put(row + 1, last - 1, "", styles["th_ui"])
@@ -127,6 +140,7 @@ def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str
                     value,
                     styles["r_calc0"] if whole else styles.variant("r_calc0", format="general"),
                 )
+        _write_live(book, table, live, first + at, at)
         if sources:
             words = sources.get(key) or "added by the planner"
             put(first + at, last - 1, words, styles.variant("r_help", indent=1))
@@ -137,6 +151,32 @@ def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str
         if (table.name, name) in book.used_columns:
             book.define(column_name(table.name, name), PRESETS, first, column, end)
     return end + 1
+
+
+def _write_live(book: Book, table: Table, live: tuple[str, ...], row: int, at: int) -> None:
+    """Terms of one row of a table: the trees of the formulas, over the cells of the row."""
+    from xlsxwriter.utility import xl_col_to_name
+
+    cells = {key: f"${xl_col_to_name(column)}{row + 1}" for column, key in enumerate([*table.columns, *live], 2)}
+    values = {**book.values, **{key: values[at] for key, values in table.columns.items()}}
+    for column, key in enumerate(live, 2 + len(table.columns)):
+        tree = _over_row(book, book.job.trees[key], table, live)
+        values[key] = value_of(tree, values, book.job.tables)
+        formula = sheet_formula(tree, lambda symbol: cells.get(symbol) or book.cell_name(symbol))
+        book.put(book.sheet(PRESETS), row, column, Raw(formula, values[key]), book.styles["r_calc0"])
+
+
+def _over_row(book: Book, tree: Expr, table: Table, stop: tuple[str, ...]) -> Expr:
+    """The tree with each look-up in the table replaced by the column's name, and terms opened down to those."""
+    if tree.op == "cell" and tree.args[0].args[0] == table.name:
+        return symbol_of(tree.args[0].args[1], tree.unit)
+    if tree.op == "name":
+        symbol = tree.args[0]
+        preset = f"preset_{symbol}" if symbol in book.job.overrides else symbol
+        opened = preset in book.job.trees and symbol not in stop
+        return _over_row(book, book.job.trees[preset], table, stop) if opened else tree
+    inner = tuple(_over_row(book, child, table, stop) for child in children(tree))
+    return Expr(tree.op, inner, tree.unit) if inner else tree
 
 
 def _gpus(book: Book) -> None:
