@@ -95,17 +95,17 @@ class Check(NamedTuple):
 
 
 ACRONYMS = {
-
-    "gb": "GB", "gib": "GiB", "mib": "MiB", "gpu": "GPU", "lora": "LoRA", "kv": "KV", "mlp": "MLP", "rope": "RoPE",
-    "bf16": "bf16", "fp32": "fp32", "pytorch": "PyTorch", "cuda": "CUDA", "nvidia": "nvidia",
+    "gb": "GB", "gib": "GiB", "mib": "MiB", "gpu": "GPU", "gpus": "GPUs", "lora": "LoRA", "kv": "KV", "mlp": "MLP",
+    "rope": "RoPE", "qkv": "QKV", "bf16": "bf16", "fp32": "fp32", "pytorch": "PyTorch", "cuda": "CUDA",
+    "nvidia": "nvidia",
 }  # fmt: skip
 
 
 def label_of(name: str, capital: bool = True) -> str:
     """A term's name as a label: "kv_width" -> "KV width"."""
-    words = [ACRONYMS.get(word, word) for word in name.split("_")]
-    text = " ".join(words)
-    return text[0].upper() + text[1:] if capital and words[0] == name.split("_")[0] else text
+    words = name.split("_")
+    text = " ".join(ACRONYMS.get(word, word) for word in words)
+    return text[0].upper() + text[1:] if capital and words[0] not in ACRONYMS else text
 
 
 def own_label(label: str) -> str:
