@@ -21,7 +21,7 @@ def allowed(job: Job, key: str) -> str:
     if isinstance(domain, Choice):
         keys = job.tables[domain.table].keys
         if len(keys) <= 8:
-            return "one of " + ", ".join(keys)
+            return "one of " + ("; " if any("," in key for key in keys) else ", ").join(keys)
         return f"one of the {len(keys)} {label_of(domain.table, capital=False)} listed"
     unit = job.inputs[key].unit
     tail = f" {unit}" if unit in ("GB", "GiB", "hours", "USD") else ""

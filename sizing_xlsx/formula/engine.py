@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .expression import Expr, arithmetic
+from .expression import Expr
 from .primitives import PRIMITIVES
 from .render import ranges_in, source_range, source_text
 from .table import Table
@@ -114,6 +114,3 @@ class _Rows(dict[str, int]):
         if row is None:
             raise KeyError(text)
         return row
-
-
-__all__ = ["arithmetic", "compile_scalar", "value_of"]

@@ -14,7 +14,9 @@ large_error = Constant(0.02, "share", "Error that is shaded", "2 %, chosen for t
 one_million = Constant(1e6, "count", "Million", "1,000,000", "definition")
 one_billion = Constant(1e9, "count", "Billion", "1,000,000,000", "definition")
 verdict_states = Constant(3, "count", "States of a traced verdict", "fits, tight, does not fit", "definition")
-count_tolerance = Constant(1, "bytes", "Tolerance of sums", "less than one byte is rounding", "definition")
+way_out_card = Constant(3, "count", "Way out: another card", "third sentence that says what would help", "definition")
+sum_tolerance = Constant(1e-9, "share", "Tolerance of sums", "rounding of sums, at most a byte per GB", "assumed")
+chart_band = Constant(0.1, "share", "Band drawn around measured peaks", "10 %, chosen for this workbook", "assumed")
 
 
 @term("GB")
@@ -107,17 +109,17 @@ def base_share(base_item: Any, peak_allocated: Any) -> Any:
 
 
 @term("switch")
-def traced_items_add_up(traced_items: Any, traced_allocated: Any, count_tolerance: Any) -> Any:
-    """1 when the traced items add up to the traced peak."""
-    difference = traced_items - traced_allocated
-    return when((difference < count_tolerance) & (0 - difference < count_tolerance), 1, 0)
+def traced_items_add_up(traced_items: Any, traced_allocated: Any, sum_tolerance: Any) -> Any:
+    """1 when the traced line items add up to the traced peak."""
+    difference, tolerance = traced_items - traced_allocated, sum_tolerance * traced_allocated
+    return when((difference <= tolerance) & (0 - difference <= tolerance), 1, 0)
 
 
 @term("switch")
-def published_items_add_up(published_items: Any, published_allocated: Any, count_tolerance: Any) -> Any:
-    """1 when the published items add up to the published peak."""
-    difference = published_items - published_allocated
-    return when((difference < count_tolerance) & (0 - difference < count_tolerance), 1, 0)
+def published_items_add_up(published_items: Any, published_allocated: Any, sum_tolerance: Any) -> Any:
+    """1 when the published line items add up to the published peak."""
+    difference, tolerance = published_items - published_allocated, sum_tolerance * published_allocated
+    return when((difference <= tolerance) & (0 - difference <= tolerance), 1, 0)
 
 
 @term("text")

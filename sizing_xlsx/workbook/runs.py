@@ -70,11 +70,12 @@ class Run:
         assert self.reserved is not None
         return self.predicted("traced_reserved") / self.reserved - 1
 
-    def call(self, shown: str) -> str:
-        """Whether the verdict agrees with what happened."""
-        if shown == "Tight":
+    def call(self) -> str:
+        """Whether the verdict (1 fits, 2 tight, 3 does not fit) agrees with what happened."""
+        code = self.values["verdict_code"]
+        if code == 2:
             return "Undecided"
-        return "Right" if self.failed != (shown == "Fits") else "Wrong"
+        return "Right" if self.failed == (code > 2) else "Wrong"
 
 
 class Runs:
@@ -91,7 +92,7 @@ class Runs:
             inputs = {**book.job.worked, **allowances, **run_inputs(spec["rows"], row, spec["card"])}
             self.all.append(Run(row, inputs, self.table.values(inputs)))
         self.completed = [run for run in self.all if not run.failed]
-        self.calls = [run.call(self.verdict(run)) for run in self.all]
+        self.calls = [run.call() for run in self.all]
 
     def verdict(self, run: Run) -> str:
         """The verdict of a run, as it is shown."""

@@ -29,23 +29,23 @@ lora_dropout = Input(
 )
 
 target_query = Input(
-    "text", Choice("switches"), "On", "Target: query", "q_proj; counts when Adapter targets is Own choice."
+    "text", Choice("switches"), "On", "Adapter on query", "q_proj; counts when Adapter targets is Own choice."
 )
 target_key = Input(
-    "text", Choice("switches"), "On", "Target: key", "k_proj; counts when Adapter targets is Own choice."
+    "text", Choice("switches"), "On", "Adapter on key", "k_proj; counts when Adapter targets is Own choice."
 )
 target_value = Input(
-    "text", Choice("switches"), "On", "Target: value", "v_proj; counts when Adapter targets is Own choice."
+    "text", Choice("switches"), "On", "Adapter on value", "v_proj; counts when Adapter targets is Own choice."
 )
 target_output = Input(
-    "text", Choice("switches"), "On", "Target: output", "o_proj; counts when Adapter targets is Own choice."
+    "text", Choice("switches"), "On", "Adapter on output", "o_proj; counts when Adapter targets is Own choice."
 )
 target_gate = Input(
-    "text", Choice("switches"), "On", "Target: gate", "gate_proj; counts when Adapter targets is Own choice."
+    "text", Choice("switches"), "On", "Adapter on gate", "gate_proj; counts when Adapter targets is Own choice."
 )
-target_up = Input("text", Choice("switches"), "On", "Target: up", "up_proj; counts when Adapter targets is Own choice.")
+target_up = Input("text", Choice("switches"), "On", "Adapter on up", "up_proj; counts when targets are Own choice.")
 target_down = Input(
-    "text", Choice("switches"), "On", "Target: down", "down_proj; counts when Adapter targets is Own choice."
+    "text", Choice("switches"), "On", "Adapter on down", "down_proj; counts when Adapter targets is Own choice."
 )
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...formula.declare import Choice, Input, Whole, check, overridable, term
-from ...formula.primitives import floor, when
+from ...formula.primitives import floor, maximum, when
 
 _CONFIG = "the model's config.json"
 base_model = Input(
@@ -160,9 +160,9 @@ def base_parameter_count(layers_parameters: Any, embedding_parameters: Any, norm
 
 
 @term("count")
-def largest_matrix_parameters(hidden_size: Any, mlp_width: Any) -> Any:
+def largest_matrix_parameters(hidden_size: Any, mlp_width: Any, query_width: Any) -> Any:
     """Weights of the largest linear module of a layer."""
-    return hidden_size * mlp_width
+    return hidden_size * maximum(mlp_width, query_width)
 
 
 @term("tokens", source=_CONFIG)

@@ -6,10 +6,11 @@ fitted. Whole numbers of bytes per value come from that trace.
 
 from typing import Any
 
-from ...formula.declare import Choice, Constant, Input, term
-from ...formula.primitives import maximum, when
+from ...formula.declare import Choice, Constant, Input, check, term
+from ...formula.primitives import equal, maximum, opposite, when
 
 _TRACE = "allocation trace: transformers 5.24, PEFT 0.21, PyTorch 2.13"
+_FORMAT = "bytes of the format, measured on CPU tensors; no quantised step was traced"
 keeps_model_output = Input(
     "text",
     Choice("switches"),
@@ -56,13 +57,24 @@ def quantised_parameters(
     return storage_formats.quantised[storage_row] * layer_count * layer_matrix_parameters * entered
 
 
-@term("bytes", source=_TRACE)
+@check(
+    "base_storage_format is {base_storage_format}; a script that prepares the model for k-bit training turns what is"
+    " not quantised into fp32, which needs more than is counted here",
+    fault=False,
+)
+@term("switch")
+def base_not_quantised(storage_formats: Any, storage_row: Any) -> Any:
+    """1 when the base is not quantised: nothing is prepared for k-bit training."""
+    return 1 - storage_formats.quantised[storage_row]
+
+
+@term("bytes", source=_FORMAT)
 def row_scales(storage_formats: Any, storage_row: Any, layer_count: Any, layer_output_rows: Any) -> Any:
     """Scales that a format keeps per output row of each converted matrix (LLM.int8)."""
     return storage_formats.bytes_per_output_row[storage_row] * layer_count * layer_output_rows
 
 
-@term("bytes", source=_TRACE)
+@term("bytes", source=_FORMAT)
 def quantised_weights(quantised_parameters: Any, storage_formats: Any, storage_row: Any, row_scales: Any) -> Any:
     """The converted parameters with their scales."""
     return quantised_parameters * storage_formats.bytes_per_parameter[storage_row] + row_scales
@@ -339,7 +351,7 @@ def loss_forward_moment(
     return base + loss_forward_extra + loss_forward_casts + previous_output
 
 
-@term("bytes", source=_TRACE)
+@term("bytes", source=_FORMAT)
 def dequantised_matrix(storage_formats: Any, storage_row: Any, bf16_bytes: Any, largest_matrix_parameters: Any) -> Any:
     """A quantised base is multiplied one matrix at a time, each turned into 16 bit for the while."""
     return storage_formats.quantised[storage_row] * bf16_bytes * largest_matrix_parameters
@@ -425,7 +437,25 @@ def reserve_for_gradients(adapter_parameters: Any, optimizers: Any, optimizer_ro
     return adapter_parameters * optimizers.reserve_bytes[optimizer_row]
 
 
+@term("count")
+def stored_half_type(storage_formats: Any, storage_row: Any) -> Any:
+    """Which 16-bit type the base is kept in: 0 none, 1 bf16, 2 fp16."""
+    return storage_formats.half_type[storage_row]
+
+
+@term("count")
+def computed_half_type(compute_precisions: Any, precision_row: Any) -> Any:
+    """Which 16-bit type is computed in: 0 none, 1 bf16, 2 fp16."""
+    return compute_precisions.half_type[precision_row]
+
+
 @term("switch")
-def traced_available(autocast_on: Any, scores_stored: Any, optimizer_traced: Any) -> Any:
-    """1 when a traced formula exists: 16-bit compute, attention that stores no scores, Adam or 8-bit Adam."""
-    return autocast_on * (1 - scores_stored) * optimizer_traced
+def same_half_type(stored_half_type: Any, computed_half_type: Any) -> Any:
+    """0 when a 16-bit base is computed in the other 16-bit type: every weight is then cast, which was not traced."""
+    return when((stored_half_type > 0) & opposite(equal(stored_half_type, computed_half_type)), 0, 1)
+
+
+@term("switch")
+def traced_available(autocast_on: Any, same_half_type: Any, scores_stored: Any, optimizer_traced: Any) -> Any:
+    """1 when a traced formula exists: 16-bit compute in the base's type, no stored scores, Adam or 8-bit Adam."""
+    return autocast_on * same_half_type * (1 - scores_stored) * optimizer_traced

@@ -10,20 +10,18 @@ from ...formula.declare import Constant, Number, term
 from ...formula.primitives import minimum, when
 
 _ARTICLE = "the articles' allowance; on the measured rows it misses by -10 % to +89 %"
-_BAND = "upper band over the article sweeps, one NVIDIA H100: never too low there"
-published_context_gb = Constant(0.6, "GB", "Published: CUDA context", _ARTICLE, "published", Number(0, 100))
-published_reserve_gb = Constant(1.2, "GB", "Published: reserve", _ARTICLE, "published", Number(0, 1000))
+_BAND = "fitted as an upper band over the article sweeps, one NVIDIA H100: never too low there"
+published_context_gb = Constant(0.6, "GB", "Published context", _ARTICLE, "published", Number(0, 100))
+published_reserve_gb = Constant(1.2, "GB", "Published reserve", _ARTICLE, "published", Number(0, 1000))
 published_checkpointed_reserve_gb = Constant(
-    5.2, "GB", "Published: reserve, checkpointed", _ARTICLE, "published", Number(0, 1000)
+    5.2, "GB", "Published reserve, checkpointed", _ARTICLE, "published", Number(0, 1000)
 )
-reserve_logit_bytes = Constant(4, "bytes per value", "Reserve: per output score", _BAND, "measured", Number(0, 100))
-reserve_layer_mib = Constant(14, "MiB per layer", "Reserve: per layer", _BAND, "measured", Number(0, 10_000))
+reserve_logit_bytes = Constant(4, "bytes per value", "Reserve per output score", _BAND, "assumed", Number(0, 100))
+reserve_layer_mib = Constant(14, "MiB per layer", "Reserve per layer", _BAND, "assumed", Number(0, 10_000))
 reserve_recomputed_bytes = Constant(
-    14, "bytes per value", "Reserve: per output score, checkpointed", _BAND, "measured", Number(0, 100)
+    14, "bytes per value", "Reserve per output score, checkpointed", _BAND, "assumed", Number(0, 100)
 )
-reserve_activation_divisor = Constant(
-    6, "count", "Reserve: saved activations divided by", _BAND, "measured", Number(1, 1000)
-)
+reserve_activation_divisor = Constant(6, "count", "Divisor of saved activations", _BAND, "assumed", Number(1, 1000))
 
 
 @term("bytes", source="published accounting")

@@ -32,7 +32,7 @@ def gpu_row(gpus: Any, gpu_choice: Any) -> Any:
 @overridable(Number(0.001, 100_000), input_name="gpu_capacity_override_gb")
 @term("GB", label="Usable capacity", source="GPUs sheet: the framework's own total")
 def gpu_usable_capacity_gb(gpus: Any, gpu_row: Any, bytes_per_gb: Any) -> Any:
-    """What the framework can address of the card; less than its label says. 0 when nobody has reported it."""
+    """What the framework can address of the card; less than its label says."""
     return gpus.usable_bytes[gpu_row] / bytes_per_gb
 
 

@@ -62,7 +62,7 @@ verdict_basis = Input(
     "text",
     Choice("verdict_bases"),
     "Traced",
-    "Verdict rests on",
+    "Verdict basis",
     "Traced follows what PyTorch was seen to keep; Published follows the two articles.",
 )
 

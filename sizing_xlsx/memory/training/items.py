@@ -7,21 +7,22 @@ from ...formula.primitives import choose, when
 
 
 @term("count")
-def traced_moment(traced_allocated: Any, last_backward_moment: Any, loss_moment: Any) -> Any:
-    """The moment that sets the traced peak: 1 last MLP backward, 2 end of forward, 3 optimizer step."""
-    return 1 + when(last_backward_moment >= traced_allocated, 0, when(loss_moment >= traced_allocated, 1, 2))
+def traced_moment(traced_allocated: Any, last_backward_moment: Any, loss_moment: Any, forward_moment: Any) -> Any:
+    """The moment that sets the traced peak: 1 last MLP backward, 2 loss, 3 last MLP forward, 4 optimizer step."""
+    later = when(forward_moment >= traced_allocated, 1, 2)
+    return 1 + when(last_backward_moment >= traced_allocated, 0, when(loss_moment >= traced_allocated, 1, 1 + later))
 
 
 @term("bytes")
 def traced_gradients(traced_moment: Any, accumulated_gradients: Any, weight_gradients: Any) -> Any:
     """Gradients alive at the traced peak: in backward of the first micro-batch none but the head's."""
-    return choose(traced_moment, accumulated_gradients, accumulated_gradients, weight_gradients)
+    return choose(traced_moment, accumulated_gradients, accumulated_gradients, accumulated_gradients, weight_gradients)
 
 
 @term("bytes")
 def traced_casts(traced_moment: Any, backward_casts: Any, weight_casts: Any) -> Any:
     """Autocast's 16-bit copies alive at the traced peak."""
-    return choose(traced_moment, backward_casts, weight_casts, 0)
+    return choose(traced_moment, backward_casts, weight_casts, weight_casts, 0)
 
 
 @term("bytes")
@@ -29,17 +30,19 @@ def traced_activations(
     traced_moment: Any,
     last_backward_activations: Any,
     loss_activations: Any,
+    forward_activations: Any,
     logit_copy: Any,
     token_buffers: Any,
 ) -> Any:
     """Activations alive at the traced peak, with the head's gradient and the token ids."""
-    return token_buffers + choose(traced_moment, last_backward_activations, loss_activations, logit_copy)
+    alive = choose(traced_moment, last_backward_activations, loss_activations, forward_activations, logit_copy)
+    return token_buffers + alive
 
 
 @term("bytes")
 def traced_temporaries(traced_moment: Any, optimizer_temporaries: Any) -> Any:
     """The update's temporaries, when the optimizer step sets the traced peak."""
-    return choose(traced_moment, 0, 0, optimizer_temporaries)
+    return choose(traced_moment, 0, 0, 0, optimizer_temporaries)
 
 
 @term("bytes")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...formula.primitives import choose, when
+from ...formula.primitives import when
 from ...formula.render import public_name
 from .. import charts, page
 from ..book import Raw
@@ -30,7 +30,6 @@ _RESULTS = ("total_reserved_gb", "peak_allocated_gb", "verdict_code", "base_item
 def plan(book: Book) -> None:
     """Compute the What-if jobs and register the figures that sentences use."""
     book.what_if = WhatIf(book)
-    job, values = book.job, book.values
     for symbol, row, result, unit in (
         ("checkpointed_total_gb", 1, "total_reserved_gb", "GB"),
         ("checkpointed_verdict", 1, "verdict_code", "count"),
@@ -44,8 +43,7 @@ def plan(book: Book) -> None:
     on = sym("checkpointing_on") > 0
     book.derive("other_total_gb", "GB", when(on, sym("plain_total_gb"), sym("checkpointed_total_gb")))
     helps = (sym("checkpointing_on") <= 0) & (sym("checkpointed_verdict") <= 1)
-    book.derive("way_out_case", "count", when(helps, 1, when(sym("largest_batch_size") > 0, 2, sym("verdict_states"))))
-    del job, values
+    book.derive("way_out_case", "count", when(helps, 1, when(sym("largest_batch_size") > 0, 2, sym("way_out_card"))))
 
 
 class WhatIf:
@@ -267,7 +265,14 @@ def place_parts_and_sequence(book: Book, ws: Worksheet, row: int) -> None:
         book.workbook, book.look, title=[TITLE, 3, 1], categories=[TITLE, 9, 1, 11, 1], parts=parts
     )
     size = book.look["charts"]["memory_by_part"]["size"]
-    charts.place(ws, row, 1, chart, size=size, alt=book.value(book.sym("memory_title")))
+    charts.place(
+        ws,
+        row,
+        1,
+        chart,
+        size=size,
+        alt="Memory by part, as entered and with checkpointing switched, against the usable capacity",
+    )
     _place_axis(book, ws, row, 5, 0)
 
 
@@ -304,8 +309,5 @@ def _place_axis(book: Book, ws: Worksheet, row: int, column: int, at: int) -> No
         column,
         chart,
         size=size,
-        alt=book.value(book.sym("sequence_title" if at == 0 else "batch_title")),
+        alt=f"Total, peak and checkpointed total against {book.job.inputs[key].label.lower()}, with the capacity",
     )
-
-
-__all__ = ["choose", "plan", "write"]

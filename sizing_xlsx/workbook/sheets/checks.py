@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 TITLE = "Checks"
 SUMS = (
-    ("traced_items_add_up", "The traced line items add up to the traced peak."),
-    ("published_items_add_up", "The published line items add up to the published peak."),
+    ("traced_items_add_up", "The traced line items do not add up to the traced peak: this workbook is at fault."),
+    (
+        "published_items_add_up",
+        "The published line items do not add up to the published peak: this workbook is at fault.",
+    ),
 )
 WIDTHS = (3, 46, 26, 44, 14, 14, 8, 9, 26, 70, 2)
 _INPUT_COLUMNS = ("Input", "As entered", "Allowed", "Lowest", "Highest", "Row", "Fault", "In force", "What is wrong")
@@ -152,23 +155,32 @@ def shown_message(book: Book, message: str) -> str:
     return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
+def _open_warnings(book: Book) -> list[str]:
+    return [rule.message for key, rule in book.job.checks.items() if not rule.fault and not book.values[key]]
+
+
+def first_warning(book: Book) -> str:
+    """The first warning of the job the workbook opens on, in words; "none" when there is none."""
+    messages = _open_warnings(book)
+    return _told(book, messages[0]) if messages else "none"
+
+
 def _results(book: Book, row: int, last: int, checks: tuple[int, int], warnings: tuple[int, int]) -> int:
     put, styles = book.putter(book.sheet(TITLE)), book.styles
     row = _header(book, row, last, "Result", ("Figure", "Value", "", "", "", "", "", "", ""))
     faults, wrong = (f"${column}${checks[0] + 1}:${column}${checks[1]}" for column in "HJ")
     raised, told = (f"${column}${warnings[0] + 1}:${column}${warnings[1]}" for column in "HJ")
-    open_warnings = [rule.message for key, rule in book.job.checks.items() if not rule.fault and not book.values[key]]
-    first_warning = _told(book, open_warnings[0]) if open_warnings else "none"
+    raised_now = len(_open_warnings(book))
     for label, name, formula, value in (
         ("Checks that fail", "Checks_Failed", f"SUM({faults})", 0),
         ("Checks", "Checks_Count", f"COUNT({faults})", book.values["checks_count"]),
-        ("Warnings", "Warnings_Raised", f"SUM({raised})", len(open_warnings)),
+        ("Warnings", "Warnings_Raised", f"SUM({raised})", raised_now),
         ("First fault", "First_Fault", f'IF(Checks_Failed>0,INDEX({wrong},MATCH(1,{faults},0)),"none")', "none"),
         (
             "First warning",
             "First_Warning",
             f'IF(Warnings_Raised>0,INDEX({told},MATCH(1,{raised},0)),"none")',
-            first_warning,
+            first_warning(book),
         ),
     ):
         put(row, 1, label, styles["r_label"])

@@ -179,13 +179,21 @@ def _or_missing(run: Run, cell: str, value: float | None) -> Raw:
 
 
 def _write_lines(book: Book, runs: Runs, row: int) -> None:
+    """The exact line and the band around it, from a little below the smallest peak to a little above the largest."""
     put, styles = book.putter(book.sheet(DATA)), book.styles
     for column, text in enumerate(("Line", "Exact", "10% above", "10% below"), 1):
         put(row, column, text, styles["th_r"])
     peaks = [run.peak for run in runs.completed if run.peak is not None]
-    for at, end in enumerate((round(min(peaks) * 0.9, 3), round(max(peaks) * 1.1, 3)), 1):
-        for column, factor in enumerate((1.0, 1.0, 1.1, 0.9), 1):
-            put(row + at, column, round(end * factor, 6), styles["r_calc3"])
+    area = f"'{TITLE}'!$H${FIRST + 1}:$H${FIRST + len(runs.all)}"
+    band = book.values["chart_band"]
+    for at, (function, sign, factor, peak) in enumerate(
+        (("MIN", "-", 1 - band, min(peaks)), ("MAX", "+", 1 + band, max(peaks))), 1
+    ):
+        end, number = peak * factor, row + at + 1
+        put(row + at, 1, Raw(f"={function}({area})*(1{sign}Chart_Band)", end), styles["r_calc3"])
+        put(row + at, 2, Raw(f"=$B{number}", end), styles["r_calc3"])
+        put(row + at, 3, Raw(f"=$B{number}*(1+Chart_Band)", end * (1 + band)), styles["r_calc3"])
+        put(row + at, 4, Raw(f"=$B{number}*(1-Chart_Band)", end * (1 - band)), styles["r_calc3"])
 
 
 def _error_title(runs: Runs) -> Raw:

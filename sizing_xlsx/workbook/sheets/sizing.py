@@ -12,6 +12,7 @@ from ..inputs import write_input
 from ..page import Tile
 from ..words import sentence
 from . import chart_data, overrides
+from . import checks as checks_sheet
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -75,6 +76,9 @@ def _strip(book: Book, last: int) -> None:
     verdict = str(book.value(sym("verdict")))
     if book.values["published_in_place"]:
         verdict += f" {book.values['basis']}"
+    warning_told = checks_sheet.first_warning(book)
+    if warning_told != "none":
+        verdict += f" {warning_told}"
     page.strip(
         book.sheet(TITLE),
         book.styles,
@@ -82,7 +86,8 @@ def _strip(book: Book, last: int) -> None:
         title=book.template["title"],
         sentence=Raw(
             '=IF(Checks_Failed>0,First_Fault,'
-            'Verdict_Sentence&IF(Published_In_Place>0," "&Basis_Sentence,""))', verdict),
+            'Verdict_Sentence&IF(Published_In_Place>0," "&Basis_Sentence,"")'
+            '&IF(Warnings_Raised>0," "&First_Warning,""))', verdict),
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 TITLE = "Start"
 _QUESTIONS = (
-    ("Does my job fit this card?", "Verdict, headroom, line items", "About twelve cells", "Sizing"),
+    ("Does my job fit this card?", "Verdict, headroom, line items", "The inputs of your job", "Sizing"),
     ("What if a shape or an allowance differs?", "Every preset, and room for your own", "What differs", "Overrides"),
     ("Can I trust these figures?", "Predicted beside measured, every run", "Nothing", "Validation"),
     ("Which models and formats are known?", "Shapes, formats and choices, with sources", "Nothing", "Presets"),
@@ -35,7 +35,7 @@ def write(book: Book) -> None:
     last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=None, freeze=(3, 0))
     for row, (style, height) in enumerate((("strip", 34), ("strip", 20), ("strip_edge", 10))):
         page.fill_row(ws, row, 0, last, styles[style], height)
-    put(0, 1, f"GPU memory for LLM jobs: {book.template['title']}", styles["title"])
+    put(0, 1, f"GPU memory: {book.template['title']}", styles["title"])
     put(0, last - 1, book.stamp, styles["stamp"])
     put(1, 1, book.template["start"]["sentence"], styles["sentence"])
 
@@ -61,7 +61,7 @@ def write(book: Book) -> None:
         (
             "Peak allocated",
             "Memory in use at the worst moment",
-            "The lowest of the four; never size against it",
+            "Lower than the total; never size against it",
             sym("peak_allocated_gb"),
         ),
         (

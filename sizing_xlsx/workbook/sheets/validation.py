@@ -96,10 +96,10 @@ def _row(book: Book, runs: Runs, at: int, run: Run) -> None:
     put(row, 13, _in_gb(runs, at, run, "traced_reserved"), styles["r_calc1"])
     put(row, 14, _in_gb(runs, at, run, "published_reserved"), styles["r_calc1"])
     put(row, 15, "Out of memory" if run.failed else "Completed", styles["r_text_i"])
-    shown = f"=INDEX(Verdicts_Shown_List,{evidence.workings_cell(runs, at, 'verdict_code')})"
-    put(row, 16, Raw(shown, runs.verdict(run)), styles["r_text"])
-    agree = f'AND($P{number}="Completed",$Q{number}="Fits"),AND($P{number}="Out of memory",$Q{number}="Does not fit")'
-    call = f'=IF($Q{number}="Tight","Undecided",IF(OR({agree}),"Right","Wrong"))'
+    code = evidence.workings_cell(runs, at, "verdict_code")
+    put(row, 16, Raw(f"=INDEX(Verdicts_Shown_List,{code})", runs.verdict(run)), styles["r_text"])
+    agree = f'AND($P{number}="Completed",{code}<2),AND($P{number}="Out of memory",{code}>2)'
+    call = f'=IF({code}=2,"Undecided",IF(OR({agree}),"Right","Wrong"))'
     put(row, 17, Raw(call, runs.calls[at]), styles["r_help"])
 
 
