@@ -262,6 +262,8 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     n_adapter = reached * sum(rank * (width_in[slot] + width_out[slot]) for slot in on)
     linear = 2 * d * q + 2 * d * kv + 3 * d * ff
 
+    other_half = (inputs["base_storage_format"], inputs["compute_precision"][:4]) in (("bf16", "fp16"), ("fp16", "bf16"))
+
     # section 2: published
     layer = 6 * t * d * b + 2 * t * kv * b + 2 * t * d * b + 4 * t * ff * b
     segment = 4 * t * ff * b + 6 * t * d * b + 2 * t * kv * b
@@ -371,7 +373,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         "traced_allocated": traced,
         "traced_reserved": traced + reserve,
         "traced_available": 1
-        if autocast and not scores and inputs["optimizer_choice"] in ("Adam", "8-bit Adam")
+        if autocast and not scores and inputs["optimizer_choice"] in ("Adam", "8-bit Adam") and not other_half
         else 0,
     }
 

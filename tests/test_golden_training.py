@@ -233,13 +233,17 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     gradients_before = gradients if inputs["gradient_accumulation"] > 1 else 0
     if checkpointed:
         ffn = resident + 4 * t * d * layers + one - 4 * t * d + layer_cast + x
-        loss = resident + 4 * t * d * layers + casts + 8 * t * d + (5 if autocast else 9) * t * ff + kept_scores
+        forward = resident + 4 * t * d * layers + casts + 8 * t * d + (5 if autocast else 9) * t * ff + kept_scores
+        forward += gradients_before
+        saved = 4 * t * d * layers
     else:
         ffn = resident + layers * one + casts + x - head_cast
-        loss = resident + layers * one + casts + b * t * d + 12 * t * v
+        forward = 0
+        saved = layers * one
+    loss = resident + saved + casts + b * t * d + 12 * t * v  # the scores are there, checkpointed or not
     ffn, loss = ffn + gradients_before, loss + gradients_before
     step = resident + gradients + temporaries * gradients + kept_scores
-    traced = max(ffn, step, loss)
+    traced = max(ffn, step, loss, forward)
 
     # section 6: reserved
     per_score, mib = entered(inputs, "reserve_logit_bytes", 4), entered(inputs, "reserve_layer_mib", 14)
@@ -263,6 +267,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         "last_backward_moment": ffn,
         "optimizer_moment": step,
         "loss_moment": loss,
+        "forward_moment": forward,
         "traced_allocated": traced,
         "traced_reserved": traced + reserve,
         "traced_available": 1 if available else 0,

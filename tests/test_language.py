@@ -738,7 +738,7 @@ UNUSED_COLUMNS = {
     ("gpus", "driver_total_bytes"),
     ("gpus", "release_year"),
     ("gpus", "price_usd_per_hour"),
-    ("verdicts", "code"),
+    
     ("models", "maximum_positions"),
     ("models", "sliding_window"),
     ("training_models", "maximum_positions"),

@@ -83,7 +83,7 @@ def test_kinds_have_a_grid() -> None:
     assert page.column_widths(LOOK, "Sizing") == [3, 30, 26, 8, 18, 18, 33, 33, 2]
     assert page.column_widths(LOOK, "wide", 5) == [3, 38, 14, 14, 14, 2]
     with pytest.raises(ValueError, match="last_column is None"):
-        page.column_widths(LOOK, "Presets")
+        page.column_widths(LOOK, "wide")
     with pytest.raises(ValueError, match="kind is 'sizing'"):
         page.column_widths(LOOK, "sizing")
 
@@ -130,7 +130,6 @@ def write_everything(path: Path) -> None:
             put(row, 1, name, styles[name])
             row += 1
         page.data_bar(sizing, styles, (10, 4, 20, 4), maximum=1.6)
-        page.state_marks(sizing, styles, (10, 2, 20, 2))
         page.own_marks(sizing, styles, (10, 3, 20, 3), "$D11<>$E11")
         page.print_area(sizing, row, last, [12])
 

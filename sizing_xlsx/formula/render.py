@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from .declare import label_of
+from .declare import ACRONYMS, label_of
 from .expression import Expr
 from .primitives import INFIX_LEVEL, PRIMITIVES
 
@@ -83,10 +83,8 @@ def _quoted(text: str, surface: str) -> str:
     return text if surface == "words" else repr(text)
 
 
-_ACRONYMS = {
-    "gb": "GB", "gib": "GiB", "mib": "MiB", "gpu": "GPU", "lora": "LoRA", "kv": "KV", "mlp": "MLP", "rope": "RoPE",
-    "bf16": "BF16", "fp32": "FP32", "pytorch": "PyTorch", "cuda": "CUDA", "ffn": "FFN", "usd": "USD",
-}  # fmt: skip
+# As labels write them, but for the two that begin in lower case there: a defined name capitalises every word.
+_ACRONYMS = {**ACRONYMS, "bf16": "BF16", "fp32": "FP32", "usd": "USD", "nvidia": "Nvidia"}
 
 
 @cache

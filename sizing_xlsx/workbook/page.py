@@ -75,15 +75,12 @@ def set_page(
     rows_repeated: tuple[int, int] | None = STRIP_ROWS,
     freeze: tuple[int, int] | None = None,
     paper: Paper = "A4",
-    portrait: bool | None = None,
-    allow: Sequence[str] = (),
 ) -> int:
     """Set up view, widths, print and protection of a sheet; returns the column of the right gutter.
 
     widths: in place of those of the kind. rows_repeated: first and last row on every printed page, or None.
     freeze: first row and column that scroll. file_and_version: left footer, "&F" stands for the file's name.
-    paper: "screen" is unscaled and without margins, for pictures. portrait: None for what the kind says.
-    allow: more that protection leaves free, as XlsxWriter names it ("autofilter", "sort").
+    paper: "screen" is unscaled and without margins, for pictures.
     """
     if paper not in PAPER_CODES:
         raise ValueError(f"paper is {paper!r}; it must be A4, Letter or screen")
@@ -98,10 +95,7 @@ def set_page(
     if freeze:
         ws.freeze_panes(*freeze)
     ws.set_paper(PAPER_CODES[paper])
-    if sheet.get("portrait", False) if portrait is None else portrait:
-        ws.set_portrait()
-    else:
-        ws.set_landscape()
+    ws.set_landscape()
     if rows_repeated:
         ws.repeat_rows(*rows_repeated)
     if paper == "screen":
@@ -112,7 +106,10 @@ def set_page(
         ws.set_margins(margins["left"], margins["right"], margins["top"], margins["bottom"])
         ws.set_header("", {"margin": margins["header"]})
         ws.set_footer(footer(look, file_and_version), {"margin": margins["footer"]})
-    ws.protect("", {"format_columns": True, "format_rows": True, **dict.fromkeys(allow, True)})
+    ws.protect("", {"format_columns": True, "format_rows": True})
+    # What would earn a green corner is meant: neighbours that differ, and #N/A where a chart has no point.
+    everywhere = "A1:XFD1048576"
+    ws.ignore_errors({"formula_differs": everywhere, "formula_range": everywhere, "eval_error": everywhere})
     return len(grid) - 1
 
 
@@ -288,15 +285,6 @@ def verdict_marks(ws: Worksheet, styles: Styles, area: Area, word: tuple[int, in
     begins = f'=LEFT({address},LEN("{states["check"]["word"]}"))="{states["check"]["word"]}"'
     check = styles.state("check", where="tile")
     ws.conditional_format(*area, {"type": "formula", "criteria": begins, "format": check})
-
-
-def state_marks(ws: Worksheet, styles: Styles, area: Area) -> None:
-    """Mark cells that begin with Tight, Does not fit or Check; Fits stays plain."""
-    for name, state in styles.look["states"].items():
-        if "mark_text" in state:
-            shown = styles.state(name, where="mark")
-            rule = {"type": "text", "criteria": "begins with", "value": state["word"], "format": shown}
-            ws.conditional_format(*area, rule)
 
 
 def formula_marks(ws: Worksheet, styles: Styles, area: Area, formula: str, mark: str) -> None:

@@ -80,12 +80,6 @@ def effective_batch_size(batch_size: Any, gradient_accumulation: Any) -> Any:
 
 
 @term("tokens")
-def tokens_per_update(effective_batch_size: Any, sequence_length: Any) -> Any:
-    """Tokens per update at the longest sequence."""
-    return effective_batch_size * sequence_length
-
-
-@term("tokens")
 def average_tokens(average_sequence_length: Any, sequence_length: Any) -> Any:
     """The average sequence where one was entered, else the longest."""
     return given(average_sequence_length, sequence_length)

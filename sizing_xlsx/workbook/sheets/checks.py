@@ -28,7 +28,6 @@ SUMS = (
         "The published line items do not add up to the published peak: this workbook is at fault.",
     ),
 )
-WIDTHS = (3, 46, 26, 44, 14, 14, 8, 9, 26, 70, 2)
 _INPUT_COLUMNS = ("Input", "As entered", "Allowed", "Lowest", "Highest", "Row", "Fault", "In force", "What is wrong")
 _RULE_COLUMNS = ("Rule", "", "", "", "", "", "Fault", "", "What is wrong")
 _WARNING_COLUMNS = ("Warning", "", "", "", "", "", "Raised", "", "What to know")
@@ -39,9 +38,7 @@ _FAULT, _IN_FORCE, _WORDS = 7, 8, 9  # columns H, I, J
 def write(book: Book) -> None:
     """One row a check; names Checks_Failed, Checks_Count, Warnings_Raised, First_Fault, First_Warning."""
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
-    last = page.set_page(
-        ws, book.look, kind=TITLE, widths=WIDTHS, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2)
-    )
+    last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2))
     page.plain_head(
         ws, styles, last_column=last, title=TITLE, stamp=book.stamp, put=book.putter(ws),
         sentence=Raw('=IF(Checks_Failed>0,First_Fault,"All checks pass.")', "All checks pass."),

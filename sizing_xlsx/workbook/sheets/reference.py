@@ -17,14 +17,11 @@ if TYPE_CHECKING:
     from ..book import Book
 
 PRESETS, GPUS = "Presets", "GPUs"
-_SOURCE_WIDTH = 70
-_PRESET_WIDTHS = (3, 44, *[11.5] * 14, *[16] * 3, _SOURCE_WIDTH, 2)
 # Terms shown in each row of a table, as live formulas over the row's own cells.
 _LIVE = {
     "models": ("layer_matrix_parameters", "layer_bias_parameters", "preset_base_parameter_count"),
     "training_models": ("layer_matrix_parameters", "preset_parameter_count"),
 }
-_GPU_WIDTHS = (3, 38, 9, 13, 9, 17, 17, 15, 11, 11, 9, 12, 8, _SOURCE_WIDTH + 20, 2)
 _OWN_TABLES = ("models", "training_models", "storage_formats")
 _GPU_COLUMNS = (
     ("vendor", "Vendor", ""), ("architecture", "Architecture", ""), ("marketed_gb", "Label", "GB"),
@@ -48,7 +45,6 @@ def write(book: Book) -> None:
         ws,
         book.look,
         kind=PRESETS,
-        widths=_PRESET_WIDTHS,
         file_and_version=book.footer,
         rows_repeated=(0, 1),
         freeze=(2, 2),
@@ -144,7 +140,7 @@ def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str
         if sources:
             words = sources.get(key) or "added by the planner"
             put(first + at, last - 1, words, styles.variant("r_help", indent=1))
-            ws.set_row(first + at, page.wrapped_height((words, _SOURCE_WIDTH)))
+            ws.set_row(first + at, page.wrapped_height((words, book.look["sheets"][PRESETS]["widths"][-2])))
     end = first + len(table.keys) - 1
     book.define(column_name(table.name, None), PRESETS, first, 1, end)
     for column, name in enumerate(table.columns, 2):
@@ -186,7 +182,6 @@ def _gpus(book: Book) -> None:
         ws,
         book.look,
         kind=GPUS,
-        widths=_GPU_WIDTHS,
         file_and_version=book.footer,
         rows_repeated=(0, 3),
         freeze=(4, 2),
@@ -212,7 +207,7 @@ def _gpus(book: Book) -> None:
         put(4 + at, 1, name, styles["r_label"])
         note = rows[name]["note"] or ""
         put(4 + at, last - 1, note, styles.variant("r_help", indent=1))
-        ws.set_row(4 + at, page.wrapped_height((note, _SOURCE_WIDTH + 20)))
+        ws.set_row(4 + at, page.wrapped_height((note, book.look["sheets"][GPUS]["widths"][-2])))
     end = 4 + len(table.keys) - 1
     book.define(column_name("gpus", None), GPUS, 4, 1, end)
     for column, (key, _, _) in enumerate(_GPU_COLUMNS, 2):
@@ -222,7 +217,14 @@ def _gpus(book: Book) -> None:
     for name in table.keys:
         words = "; ".join(f"{label}: {rows[name][key]}" for key, label in _GPU_SOURCES if rows[name].get(key))
         put(row, 1, name, styles["r_label"])
-        page.fill_row(ws, row, 2, last - 2, styles["r_label"], page.wrapped_height((words, _SOURCE_WIDTH + 20)))
+        page.fill_row(
+            ws,
+            row,
+            2,
+            last - 2,
+            styles["r_label"],
+            page.wrapped_height((words, book.look["sheets"][GPUS]["widths"][-2])),
+        )
         put(row, last - 1, words, styles.variant("r_help", indent=1))
         row += 1
     page.print_area(ws, row, last, [end + 1])

@@ -18,7 +18,6 @@ from .evidence import FIRST, TITLE, WORKINGS
 if TYPE_CHECKING:
     from ..book import Book
 
-WIDTHS = (3, 7, 18, 13, 8, 9, 14, 12, 11, 9, 12, 9, 12, 12, 12, 15, 13, 12, 2)
 _GROUPS = ((1, 6, "Run"), (7, 11, "Peak allocated, GB"), (12, 14, "Reserved, GB"), (15, 17, "Did it run?"))
 _HEADERS = (
     ("Run", "th"), ("Lever", "th"), ("Setting", "th_r"), ("Batch", "th_r"), ("Sequence", "th_r"),
@@ -43,7 +42,7 @@ def write(book: Book) -> None:
     runs = Runs(book)
     ws, styles, rows = book.sheet(TITLE), book.styles, book.look["rows"]
     put = book.putter(ws)
-    last = page.set_page(ws, book.look, kind=TITLE, widths=WIDTHS, file_and_version=book.footer, freeze=(FIRST, 3))
+    last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, freeze=(FIRST, 3))
     page.fill_row(ws, FIRST - 2, 0, last, styles["body"], rows["header"])
     for first, end, text in _GROUPS:
         for column in range(first, end + 1):

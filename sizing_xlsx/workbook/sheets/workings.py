@@ -16,7 +16,6 @@ SUBJECTS = {
     "activations": "Activations", "published": "Published accounting", "traced": "Traced list", "items": "Line items",
     "allocator": "The allocator", "verdict": "The verdict", "figures": "Figures as they are shown",
 }  # fmt: skip
-WIDTHS = (3, 40, 22, 16, 44, 72, 64, 2)
 _NAME, _WORDS, _MEANING = 4, 5, 6
 
 
@@ -88,7 +87,6 @@ def _head(book: Book, sheet: str, title: str, words: str) -> int:
         ws,
         book.look,
         kind="Workings",
-        widths=WIDTHS,
         file_and_version=book.footer,
         rows_repeated=(0, 3),
         freeze=(4, 2),
@@ -152,6 +150,7 @@ def _write(
     put(row, _NAME, defined, wrapped)
     put(row, _WORDS, words, wrapped)
     put(row, _MEANING, meaning, wrapped)
-    ws.set_row(row, page.wrapped_height((words, WIDTHS[_WORDS]), (meaning, WIDTHS[_MEANING])))
+    widths = page.column_widths(book.look, "Workings")
+    ws.set_row(row, page.wrapped_height((words, widths[_WORDS]), (meaning, widths[_MEANING])))
     book.define(defined, sheet, row, 2)
     return row + 1
