@@ -41,11 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         return int(options.run(options))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ModuleNotFoundError) as error:
         return _refuse(str(error))
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        return _refuse(f"cannot use{where}: {error.strerror or error}; choose another place or free it")
+        return _refuse(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
 
 
 def _refuse(sentence: str) -> int:

@@ -200,7 +200,7 @@ def test_leftover_of_an_interrupted_removal_counts_as_missing(tmp_path: Path) ->
 def test_own_requirements_are_in_the_form_that_is_understood() -> None:
     import re
 
-    for extra in ("vector", "test", "excel", "measure"):
+    for extra in ("vector", "test"):
         for line in front_door.requirements(ROOT, [extra]):
             assert re.fullmatch(r"[A-Za-z][\w.-]*((>=|==)\d[\d.]*)?", line), line
 

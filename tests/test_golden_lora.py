@@ -262,7 +262,10 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     n_adapter = reached * sum(rank * (width_in[slot] + width_out[slot]) for slot in on)
     linear = 2 * d * q + 2 * d * kv + 3 * d * ff
 
-    other_half = (inputs["base_storage_format"], inputs["compute_precision"][:4]) in (("bf16", "fp16"), ("fp16", "bf16"))
+    other_half = (inputs["base_storage_format"], inputs["compute_precision"][:4]) in (
+        ("bf16", "fp16"),
+        ("fp16", "bf16"),
+    )
 
     # section 2: published
     layer = 6 * t * d * b + 2 * t * kv * b + 2 * t * d * b + 4 * t * ff * b
@@ -333,7 +336,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     else:
         previous = 0
     working = 10 * t * d + 6 * t * ff
-    matrix = 2 * d * ff if converted != rest else 0
+    matrix = 2 * d * max(ff, q) if converted != rest else 0
     held = resident + accumulated + saved + once
     moment1 = held + (14 if kept else 12) * t * v
     moment2 = held + 10 * t * v + 2 * t * d + previous

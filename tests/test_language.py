@@ -738,7 +738,6 @@ UNUSED_COLUMNS = {
     ("gpus", "driver_total_bytes"),
     ("gpus", "release_year"),
     ("gpus", "price_usd_per_hour"),
-    
     ("models", "maximum_positions"),
     ("models", "sliding_window"),
     ("training_models", "maximum_positions"),
@@ -749,6 +748,8 @@ ONLY_IN = {
     ("lora", "optimizers", "published_bf16_state_bytes"),
     # parameters stored in bf16 have no traced formula: their traced state is in Workings, in no result
     ("training", "optimizers", "bf16_state_bytes"),
+    # which 16-bit type is computed in matters for a base that is stored in one
+    ("training", "compute_precisions", "half_type"),
 }
 ALL_COLUMNS = [(name, *place) for name in JOBS for place in columns_of(name)]
 

@@ -48,7 +48,10 @@ def test_checkpointing_never_takes_more(name: str) -> None:
     """At the sizes people run; with one token a step a recomputed layer may outweigh what it saves."""
     sized, rng = job(name), random.Random(13)
     for _ in range(100):
-        inputs = random_inputs(sized, rng) | {"batch_size": rng.randint(1, 64), "sequence_length": rng.randint(64, 4096)}
+        inputs = random_inputs(sized, rng) | {
+            "batch_size": rng.randint(1, 64),
+            "sequence_length": rng.randint(64, 4096),
+        }
         if sized.reference(inputs)["layer_count"] < 4 or inputs.get("adapter_layers", "all") != "all":
             continue
         plain = sized.reference({**inputs, "activation_checkpointing": "Off"})["traced_allocated"]

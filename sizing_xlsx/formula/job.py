@@ -6,6 +6,7 @@ the job is made, with the names.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
@@ -52,6 +53,12 @@ class Job:
         self._set_defaults(defaults or {})
         self.worked = self.defaults()
         self._set_defaults(opened_on or {})
+        for key, value in self.inputs.items():
+            domain, default = value.domain, value.default
+            if isinstance(domain, Choice) and str(default).casefold() not in self.tables[domain.table].index:
+                raise ValueError(
+                    f"presets: {domain.table} has no {default!r}, which {key} of {name} opens on; put it back"
+                )
         for term_name in list(self.terms):
             self._visit(term_name, ())
         self.usual = {key: domains.usual(self, key) for key in self.inputs}
@@ -91,7 +98,7 @@ class Job:
             self.modules[key] = module
 
     def _add(self, facts: Term, module: str, override: Override | None) -> None:
-        if not facts.help:
+        if not facts.help and not sys.flags.optimize:  # python -OO drops docstrings
             raise ValueError(f"term {facts.name} has no docstring")
         self.modules[facts.name] = module
         if override is None:
@@ -264,6 +271,8 @@ class Job:
         much as all else. Inputs left out take the worked job's value. Raises ValueError (a bad value, or a job
         that contradicts itself) and TypeError (an argument or a result that does not exist).
         """
+        if isinstance(results, str):
+            raise TypeError(f"results is {results!r}; it must be a list of names, such as [{results!r}]")
         wanted = self.plain_terms if results is None else tuple(results)
         accepted = self.accepted(inputs)
         found: dict[str, Any] | None = self.record(wanted)(**accepted)
@@ -301,7 +310,10 @@ class Job:
         DataFrame does. Texts may be lists, arrays or pandas categoricals. Raises ValueError as size() does,
         with the row (from 0).
         """
-        from .vector import run
+        try:
+            from .vector import run
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(f"size_many needs NumPy ({error}); install numpy and pandas") from None
 
         return run(self, inputs, tuple(results), block)
 

@@ -239,15 +239,20 @@ def _number_column(job: Job, key: str, value: Any) -> np.ndarray[Any, Any]:
     declared = job.inputs[key]
     domain = declared.domain
     word = domain.word if isinstance(domain, Whole) else ""
+    if isinstance(value, (bytes, set, frozenset, dict)) or np.ma.isMaskedArray(value):
+        kind = type(value).__name__
+        raise ValueError(f"{key} is of type {kind}; it must be one number, or a list or array with one a job")
+    if _dimensions(value) != 1:
+        raise ValueError(f"{key} has {_dimensions(value)} dimensions; a column has one")
     try:
         raw = np.asarray(value)
         items = list(value) if isinstance(value, (list, tuple)) else []
-        if raw.dtype == bool or any(isinstance(item, (bool, np.bool_)) for item in items):
+        if raw.dtype.kind in "cMmSV" or raw.dtype == bool or any(isinstance(item, (bool, np.bool_)) for item in items):
             raise ValueError
         if raw.dtype == object or raw.dtype.kind in "US":
             raw = np.array([np.nan if _absent(item, word) else _plain(item) for item in list(value)], dtype=float)
         column = raw.astype(float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         for row, item in enumerate(list(value)):
             if not (_absent(item, word) and (declared.default is None or word)):
                 try:
@@ -270,6 +275,13 @@ def _number_column(job: Job, key: str, value: Any) -> np.ndarray[Any, Any]:
             domains_value = int(domains_value)
         raise ValueError(f"row {row}: {key} is {domains_value!r}; it must be {domains.allowed(job, key)}")
     return column
+
+
+def _dimensions(value: Any) -> int:
+    try:
+        return int(np.ndim(value))
+    except ValueError:  # rows of several lengths
+        return 2
 
 
 def _is_nan(item: Any) -> bool:

@@ -192,6 +192,9 @@ def _llama_form(raw: Mapping[str, object], where: str, name: str, family: str) -
     window = _sliding_window(fields, rules, layers)
     if window is None:
         return _unsized(raw, name, family, "its mix of sliding-window and full layers is not sized yet")
+    activation = raw.get("hidden_act")
+    if activation not in (None, "silu", "swish"):
+        return _unsized(raw, name, family, f"its activation {shown(activation)} is not sized yet")
     tied = fields.flag("tie_word_embeddings")
     attention_bias = fields.flag("attention_bias") if rules.bias_fields else 0
     return Architecture(

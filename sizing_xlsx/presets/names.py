@@ -37,6 +37,8 @@ def checked_name(value: str, where: str, what: str) -> str:
     stripped = value.strip()
     if not stripped:
         raise ValueError(f"{where}: {what} is empty; it should be a name")
+    if stripped != value:
+        raise ValueError(f"{where}: {what} is {shown(value)}; a name may not begin or end with a space")
     if len(value) > MAXIMUM_LENGTH:
         raise ValueError(
             f"{where}: {what} is {shown(value)}, {len(value):,} characters long; a name has at most {MAXIMUM_LENGTH}"

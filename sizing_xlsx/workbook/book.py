@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ..formula.declare import Choice
+from ..formula.domains import nearest
 from ..formula.engine import value_of
 from ..formula.expression import Expr, name
 from ..formula.job import Job
@@ -57,7 +58,7 @@ class Book:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | BinaryIO,
         job: Job,
         template: Mapping[str, Any],
         presets: Presets,
@@ -70,8 +71,8 @@ class Book:
         self.stamp, self.provenance = stamp, provenance
         self.look = load_look()
         self.workbook = xlsxwriter.Workbook(
-            str(path),
-            {**workbook_options(self.look), "strings_to_formulas": False, "strings_to_urls": False},
+            str(path) if isinstance(path, Path) else path,
+            {**workbook_options(self.look), "strings_to_formulas": False, "strings_to_urls": False, "in_memory": True},
         )
         self.styles = Styles(self.workbook, self.look)
         self.values: dict[str, Any] = job.reference()
@@ -148,7 +149,16 @@ class Book:
 
     def sym(self, symbol: str) -> Expr:
         """A reference to an input, constant, term or external figure."""
-        unit = self.units[symbol] if symbol in self.units else self.job.unit_of(symbol)
+        if symbol in self.units:
+            return name(symbol, kind_of(self.units[symbol]))
+        try:
+            unit = self.job.unit_of(symbol)
+        except KeyError:
+            known = (*self.units, *self.job.inputs, *self.job.constants, *self.job.terms)
+            where = f"templates/{self.job.name}.toml"
+            raise ValueError(
+                f"{where}: {symbol} is no input, term, constant or earlier sentence{nearest(symbol, known)}"
+            ) from None
         return name(symbol, kind_of(unit))
 
     def value(self, tree: Expr) -> Any:

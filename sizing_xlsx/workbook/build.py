@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .. import __version__
 from ..formula.job import Job
 from ..formula.render import sheet_formula
 from ..jobs import JOBS, make_job
-from ..paths import presets_folder, templates_folder
+from ..paths import presets_folder
 from ..presets.catalogue import Presets, load_presets
 from . import figures
 from .book import Book
 from .sheets import chart_data, checks, notes, overrides, reference, sizing, start, validation, workings
+from .template import load_template, read_toml
 from .words import sentence
 
 # What other sheets and programs read by name: no number, not even a wrong one, while an input is at fault.
 RESULTS = (
     "peak_allocated_gb", "total_reserved_gb", "headroom_gb", "published_peak_allocated_gb",
-    "published_total_reserved_gb", "largest_batch_size", "largest_sequence_length",
+    "published_total_reserved_gb", "traced_peak_allocated_gb", "traced_total_reserved_gb", "largest_batch_size",
+    "largest_sequence_length",
 )  # fmt: skip
 SHEETS = (
     "Start", "Sizing", "Overrides", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
     "Chart data", "What-if", "Validation workings", "Notes",
 )  # fmt: skip
-
-
-def load_template(name: str) -> dict[str, Any]:
-    """A template by its name."""
-    import tomllib
-
-    with (templates_folder() / f"{name}.toml").open("rb") as file:
-        return tomllib.load(file)
 
 
 def workbook_job(name: str, presets: Presets, opened_on: Mapping[str, Any] | None = None) -> Job:
@@ -47,43 +42,53 @@ def workbook_job(name: str, presets: Presets, opened_on: Mapping[str, Any] | Non
 def build(output: Path, presets: Presets | None = None, folder: Path | None = None) -> list[Path]:
     """Write every workbook into a folder and return their paths.
 
-    All are made beside their final place first and moved there when all are complete: a failure leaves the
-    workbooks that are there untouched. Raises ValueError for presets that cannot be used and OSError for a folder
+    All are made first, then written beside their final place, then moved there: a failure leaves the workbooks
+    that are there untouched. Raises ValueError for presets that cannot be used and OSError for a folder
     that cannot be written.
     """
     found = presets or load_presets(folder)
+    made: dict[Path, bytes] = {}
+    for name in JOBS:
+        template = load_template(name)
+        final = output / template["file"]
+        if final in made:
+            raise ValueError(f"the templates of two workbooks both say file = {template['file']!r}; rename one")
+        made[final] = book_bytes(name, template, found, folder)
     output.mkdir(parents=True, exist_ok=True)
-    finished: list[tuple[Path, Path]] = []
+    for final in made:
+        if final.exists() and not final.is_file():
+            raise OSError(f"{final} is not a file; move it away or choose another folder")
+    drafts = {final: final.with_name(f".{final.name}.{os.getpid()}.tmp") for final in made}
     try:
-        for name in JOBS:
-            template = load_template(name)
-            final = output / template["file"]
-            draft = output / f".{template['file']}.{os.getpid()}.tmp"
-            finished.append((draft, final))
-            write_book(draft, name, template, found, folder)
-        for draft, final in finished:
+        for final, draft in drafts.items():
+            draft.write_bytes(made[final])
+        for final, draft in drafts.items():
             os.replace(draft, final)
     finally:
-        for draft, _ in finished:
+        for draft in drafts.values():
             draft.unlink(missing_ok=True)
-    return [final for _, final in finished]
+    return list(made)
+
+
+def book_bytes(name: str, template: dict[str, Any], presets: Presets, folder: Path | None = None) -> bytes:
+    """One workbook as the bytes of its file."""
+    with io.BytesIO() as file:
+        write_book(file, name, template, presets, folder)
+        return file.getvalue()
 
 
 def write_book(
-    path: Path,
+    path: Path | BinaryIO,
     name: str,
     template: dict[str, Any],
     presets: Presets,
     folder: Path | None = None,
     opened_on: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write one workbook; opened_on: inputs, where they are not the article's."""
-    import tomllib
-
+    """Write one workbook to a path or an open file; opened_on: inputs, where they are not the article's."""
     job = workbook_job(name, presets, opened_on)
-    with ((folder or presets_folder()) / "release.toml").open("rb") as file:
-        date = tomllib.load(file)["data_date"]
-    spoken = f"{date.day} {date:%B} {date.year}"
+    day = _data_date((folder or presets_folder()) / "release.toml")
+    spoken = f"{day.day} {day:%B} {day.year}"
     provenance = {
         "Version": f"sizing_xlsx {__version__}",
         "Data": f"as of {spoken}",
@@ -96,7 +101,7 @@ def write_book(
             "title": template["title"],
             "subject": template["subject"],
             "comments": "; ".join(f"{key}: {value}" for key, value in provenance.items()),
-            "created": datetime(date.year, date.month, date.day),
+            "created": datetime(day.year, day.month, day.day),
         }
     )
     for title in SHEETS:
@@ -115,6 +120,13 @@ def write_book(
         write(book)
     book.sheet("Sizing").activate()
     book.workbook.close()
+
+
+def _data_date(path: Path) -> date:
+    found = read_toml(path).get("data_date")
+    if not isinstance(found, date):
+        raise ValueError(f"{path}: data_date is {found!r}; it must be a date such as 2026-08-17")
+    return found
 
 
 def _count_checks(book: Book) -> int:

@@ -14,7 +14,8 @@ large_error = Constant(0.02, "share", "Error that is shaded", "2 %, chosen for t
 one_million = Constant(1e6, "count", "Million", "1,000,000", "definition")
 one_billion = Constant(1e9, "count", "Billion", "1,000,000,000", "definition")
 verdict_states = Constant(3, "count", "States of a traced verdict", "fits, tight, does not fit", "definition")
-way_out_card = Constant(3, "count", "Way out: another card", "third sentence that says what would help", "definition")
+way_out_sequence = Constant(3, "count", "Way out: shorter sequences", "third sentence on what helps", "definition")
+way_out_card = Constant(4, "count", "Way out: another card", "fourth sentence on what helps", "definition")
 sum_tolerance = Constant(1e-9, "share", "Tolerance of sums", "rounding of sums, at most a byte per GB", "assumed")
 chart_band = Constant(0.1, "share", "Band drawn around measured peaks", "10 %, chosen for this workbook", "assumed")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..formula.declare import Choice, Input, Number, Whole
 from ..formula.domains import allowed
 from ..formula.render import column_name, public_name
+from . import page
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -34,6 +35,9 @@ def write_input(book: Book, ws: Worksheet, sheet: str, row: int, column: int, ke
     book.put(ws, row, column, declared.default, style or book.styles[typed_style(declared)])
     book.define(public_name(key), sheet, row, column)
     ws.data_validation(row, column, row, column, validation(book, key))
+    page.formula_marks(ws, book.styles, (row, column, row, column), f"={public_name(key)}_Fault=1", "check")
+    if declared.optional and any(key == override.input_name for override in book.job.overrides.values()):
+        page.own_marks(ws, book.styles, (row, column, row, column), f"=ISNUMBER({public_name(key)})")
 
 
 def validation(book: Book, key: str) -> dict[str, Any]:

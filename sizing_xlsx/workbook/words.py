@@ -14,13 +14,13 @@ from typing import Any
 from ..formula.expression import Expr, lift
 from ..formula.primitives import choose, fixed, joined, when
 
-_SLOT = re.compile(r"\{([a-z0-9_]+)(?::([0-9%A-Z]+))?\}")
+_SLOT = re.compile(r"\{([a-z0-9_]+)(?::([0-4]|%[0-4]?|[BM][0-4]))?\}")
 
 
 def sentence(text: Any, sym: Callable[[str], Expr]) -> Any:
     """The tree of a template's sentence; a plain text stays as it is.
 
-    Raises ValueError for a symbol or a form that does not exist.
+    sym: what a symbol is. Raises ValueError for a form that does not exist, and what sym raises.
     """
     if isinstance(text, dict):
         if "switch" in text:
@@ -30,19 +30,23 @@ def sentence(text: Any, sym: Callable[[str], Expr]) -> Any:
     end = 0
     for slot in _SLOT.finditer(text):
         if slot.start() > end:
-            parts.append(text[end : slot.start()])
-        try:
-            parts.append(_shown(sym(slot[1]), slot[2] or "", sym))
-        except KeyError:
-            raise ValueError(
-                f"the template says {slot[0]}, but there is no input, term or constant {slot[1]}"
-            ) from None
+            parts.append(_plain(text[end : slot.start()], text))
+        parts.append(_shown(sym(slot[1]), slot[2] or "", sym))
         end = slot.end()
-    if not parts:
-        return text
     if end < len(text):
-        parts.append(text[end:])
+        parts.append(_plain(text[end:], text))
+    if not _SLOT.search(text):
+        return text
     return joined(*[lift(part) for part in parts])
+
+
+def _plain(piece: str, text: str) -> str:
+    """Text between symbols; a brace in it is a slip."""
+    if "{" in piece or "}" in piece:
+        raise ValueError(
+            f"the template says {text!r}; a symbol is written {{name}}, {{name:1}}, {{name:%}} or {{name:B2}}"
+        )
+    return piece
 
 
 def _shown(symbol: Expr, form: str, sym: Callable[[str], Expr]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from ...formula.declare import Constant, Number, term
 from ...formula.primitives import minimum, when
 
-_ARTICLE = "the articles' allowance; on the measured rows it misses by -10 % to +89 %"
+_ARTICLE = "the articles' allowance; on the measured rows it misses by −10% to +89%"
 _BAND = "fitted as an upper band over the article sweeps, one NVIDIA H100: never too low there"
 published_context_gb = Constant(0.6, "GB", "Published context", _ARTICLE, "published", Number(0, 100))
 published_reserve_gb = Constant(1.2, "GB", "Published reserve", _ARTICLE, "published", Number(0, 1000))

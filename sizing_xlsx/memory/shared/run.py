@@ -85,6 +85,17 @@ def average_tokens(average_sequence_length: Any, sequence_length: Any) -> Any:
     return given(average_sequence_length, sequence_length)
 
 
+@check(
+    "average_sequence_length is {average_sequence_length}; an average is not above sequence_length, which is"
+    " {sequence_length}",
+    fault=False,
+)
+@term("switch")
+def average_below_longest(average_tokens: Any, sequence_length: Any) -> Any:
+    """1 when the average sequence is not longer than the longest."""
+    return when(average_tokens > sequence_length, 0, 1)
+
+
 @term("row")
 def precision_row(compute_precisions: Any, compute_precision: Any) -> Any:
     """Row of the compute precision in its table."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...formula.primitives import when
+from ...formula.primitives import round_up, when
 from ...formula.render import public_name
 from .. import charts, page
 from ..book import Raw
@@ -41,9 +41,12 @@ def plan(book: Book) -> None:
         book.define(public_name(symbol), WHAT_IF, _FIRST_WHAT_IF + row, column)
     sym = book.sym
     on = sym("checkpointing_on") > 0
-    book.derive("other_total_gb", "GB", when(on, sym("plain_total_gb"), sym("checkpointed_total_gb")))
+    for kind in ("checkpointed", "plain", "average"):
+        book.derive(f"{kind}_shown_gb", "GB", round_up(sym(f"{kind}_total_gb"), 1))
+    book.derive("other_shown_gb", "GB", when(on, sym("plain_shown_gb"), sym("checkpointed_shown_gb")))
     helps = (sym("checkpointing_on") <= 0) & (sym("checkpointed_verdict") <= 1)
-    book.derive("way_out_case", "count", when(helps, 1, when(sym("largest_batch_size") > 0, 2, sym("way_out_card"))))
+    shorter = when(sym("largest_sequence_length") > 0, sym("way_out_sequence"), sym("way_out_card"))
+    book.derive("way_out_case", "count", when(helps, 1, when(sym("largest_batch_size") > 0, 2, shorter)))
 
 
 class WhatIf:
@@ -175,7 +178,7 @@ def _write_chart_data(book: Book) -> None:
             if cell is None:
                 put(row, column, Raw("=NA()", "#N/A"), styles["r_calc3"])
             else:
-                put(row, column, cell, styles["r_calc3"])
+                put(row, column, book.guarded(cell, "NA()"), styles["r_calc3"])
 
     # the two axes
     headers = (
@@ -201,10 +204,14 @@ def _write_chart_data(book: Book) -> None:
             row = first + point
             share = Raw(f"=MAX(1,INT($C${first}*$I{row + 1}/$I${first + POINTS + 1}))", axis_point(end, point))
             put(row, 1, share, styles["r_calc0"])
-            put(row, 2, what_if.cell(base + point - 1, "total_reserved_gb"), styles["r_calc1"])
-            put(row, 3, what_if.cell(base + point - 1, "peak_allocated_gb"), styles["r_calc1"])
-            put(row, 4, what_if.cell(base + POINTS + point - 1, "total_reserved_gb"), styles["r_calc1"])
-            put(row, 5, sym("available_gb"), styles["r_calc1"])
+            plain, checkpointed = base + point - 1, base + POINTS + point - 1
+            for column, what, result in (
+                (2, plain, "total_reserved_gb"),
+                (3, plain, "peak_allocated_gb"),
+                (4, checkpointed, "total_reserved_gb"),
+            ):
+                put(row, column, book.guarded(what_if.cell(what, result), "NA()"), styles["r_calc1"])
+            put(row, 5, book.guarded(sym("available_gb"), "NA()"), styles["r_calc1"])
             put(row, 8, point, styles["r_no"])
         put(first + 11, 1, sym(key), styles["r_calc0"])
         put(first + 11, 6, sym("total_reserved_gb"), styles["r_calc1"])
@@ -227,7 +234,7 @@ def _write_chart_data(book: Book) -> None:
 
 def _other_label(book: Book) -> Any:
     sym = book.sym
-    total = sym("other_total_gb")
+    total = sym("other_shown_gb")
     on = sym("checkpointing_on") > 0
     return when(on, book.joined("Without checkpointing: ", total), book.joined("With checkpointing: ", total))
 

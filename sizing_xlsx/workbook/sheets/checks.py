@@ -41,7 +41,10 @@ def write(book: Book) -> None:
     last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2))
     page.plain_head(
         ws, styles, last_column=last, title=TITLE, stamp=book.stamp, put=book.putter(ws),
-        sentence=Raw('=IF(Checks_Failed>0,First_Fault,"All checks pass.")', "All checks pass."),
+        sentence=Raw(
+            '=IF(Checks_Failed>0,First_Fault,IF(Warnings_Raised>0,First_Warning,"All checks pass."))',
+            first_warning(book) if _open_warnings(book) else "All checks pass.",
+        ),
     )  # fmt: skip
     row = first = _header(book, 2, last, "Inputs", _INPUT_COLUMNS)
     for key, declared in job.inputs.items():
@@ -79,20 +82,24 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
     ws, styles = book.sheet(TITLE), book.styles
     put = book.putter(ws)
     number, name, domain = row + 1, public_name(key), declared.domain
-    plain, text = styles.variant("r_calc0", format="general"), styles["r_text_r"]
+    plain, text = styles.variant("r_calc0", format="general"), styles.variant("r_text_r", shrink=True)
     found = fault_formulas(book, key, number)
     shown = "empty" if declared.default is None else declared.default
     put(row, 1, declared.label, styles["r_label"])
     typed = f'=IFERROR(IF({name}="","empty",{name}),"an error")'
-    put(row, 2, Raw(typed, shown), text if isinstance(shown, str) else plain)
-    put(row, 3, allowed(book.job, key) + (", or empty" if declared.optional else ""), styles["r_help"])
+    put(row, 2, Raw(typed, shown), text if isinstance(shown, str) else styles.variant("r_calc0", format="general"))
+    words = allowed(book.job, key) + (", or empty" if declared.optional else "")
+    put(row, 3, _allowed(book, declared, words, number), styles["r_help"])
+    width = book.look["sheets"][TITLE]["widths"][3]
+    ws.set_row(row, page.wrapped_height((words, width)))
     if isinstance(domain, Choice):
         put(row, 4, "", plain)
         put(row, 5, "", plain)
         put(row, 6, Raw(str(found.row_found), book.job.tables[domain.table].row_of(declared.default)), plain)
     else:
-        put(row, 4, domain.low, plain)
-        put(row, 5, _bound(book, domain.high, number), plain)
+        bound = plain if isinstance(domain.low, float) or domain.low != int(domain.low) else styles["r_calc0"]
+        put(row, 4, domain.low, bound)
+        put(row, 5, _bound(book, domain.high, number), styles["r_calc0"])
         put(row, 6, "", plain)
     put(row, _FAULT, Raw(found.fault, 0), styles["r_calc0"])
     book.define(name + "_Fault", TITLE, row, _FAULT)
@@ -100,8 +107,23 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
     value = "none" if declared.default is None else declared.default
     put(row, _IN_FORCE, Raw(f"=IF($H{number}=0,{in_force},NA())", value), text if isinstance(value, str) else plain)
     book.define(name + "_In_Force", TITLE, row, _IN_FORCE)
-    words = f'=IF($H{number}=0,"–","{declared.label} is "&$C{number}&"; enter "&$D{number}&".")'
-    put(row, _WORDS, Raw(words, "–"), styles["r_text_i"])
+    told = f'"{declared.label} is "&$C{number}&{_kind_of_text(declared, name)}"; enter "&$D{number}&"."'
+    put(row, _WORDS, Raw(f'=IF($H{number}=0,"–",{told})', "–"), styles["r_text_i"])
+
+
+def _allowed(book: Book, declared: Input, words: str, number: int) -> Any:
+    """What is allowed; a bound that is a term is shown as the number it is now."""
+    high = getattr(declared.domain, "high", None)
+    if not isinstance(high, str):
+        return words
+    before, _, after = words.partition(f"the {high.replace('_', ' ')}")
+    quoted = after.replace('"', '""')
+    return Raw(f'="{before}"&$F{number}&"{quoted}"', f"{before}{book.values[high]}{after}")
+
+
+def _kind_of_text(declared: Input, name: str) -> str:
+    """Where a number is wanted, a text that looks like one says that it is a text."""
+    return "" if isinstance(declared.domain, Choice) else f'IF(ISTEXT({name}),IF(ISNUMBER(1*{name})," (text)",""),"")&'
 
 
 def _bound(book: Book, high: float | str, number: int) -> Any:

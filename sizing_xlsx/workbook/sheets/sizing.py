@@ -205,7 +205,7 @@ def _items(book: Book, row: int, last: int) -> int:
             traced, published = sym("traced_" + figure), sym("published_" + figure)
         put(row, _VALUE, book.shown(traced), styles[f"{form}_calc3"])
         put(row, _UNIT, "GB", styles[f"{form}_unit"])
-        put(row, _HELP, 1 if figure == peak else "", styles[f"{form}_share"])
+        put(row, _HELP, Raw('=IF(Checks_Failed>0,"–",1)', 1) if figure == peak else "", styles[f"{form}_share"])
         put(row, _PUBLISHED, book.shown(published), styles[f"{form}_calc3"])
         put(row, _DRIVES, words, styles.variant(f"{form}_help", indent=2, wrap=False))
         put(

@@ -62,25 +62,25 @@ def write(book: Book) -> None:
             "Peak allocated",
             "Memory in use at the worst moment",
             "Lower than the total; never size against it",
-            sym("peak_allocated_gb"),
+            sym("peak_shown_gb"),
         ),
         (
             "Total to size against",
             "Peak plus what the allocator holds back",
             "An upper estimate; the verdict rests on it",
-            sym("total_reserved_gb"),
+            sym("total_shown_gb"),
         ),
         (
             "Shown by nvidia-smi",
             "Total plus the driver and the context",
             "The cache may grow to all that is free",
-            sym("nvidia_smi_gb"),
+            sym("total_shown_gb") + sym("others_shown_gb"),
         ),
         (
             "Usable capacity",
             "What the framework can address",
             "Less than the label, counted in decimal GB",
-            sym("gpu_usable_capacity_gb"),
+            sym("usable_shown_gb"),
         ),
     )
     for name, meaning, why, tree in figures:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _GROUPS = ((1, 6, "Run"), (7, 11, "Peak allocated, GB"), (12, 14, "Reserved, GB"), (15, 17, "Did it run?"))
 _HEADERS = (
     ("Run", "th"), ("Lever", "th"), ("Setting", "th_r"), ("Batch", "th_r"), ("Sequence", "th_r"),
-    ("Check-pointing", "th_i"), ("Measured", "th_r"), ("Traced", "th_r"), ("Error", "th_r"), ("Published", "th_r"),
+    ("Checkpointing", "th_i"), ("Measured", "th_r"), ("Traced", "th_r"), ("Error", "th_r"), ("Published", "th_r"),
     ("Error", "th_r"), ("Measured", "th_r"), ("Upper estimate", "th_r"), ("Published", "th_r"), ("Outcome", "th_i"),
     ("Called", "th"), ("Call", "th"),
 )  # fmt: skip
