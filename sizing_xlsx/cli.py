@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, ModuleNotFoundError) as error:
         return _refuse(str(error))
     except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+        return _refuse(f"{error.filename or 'the output'}: {error.strerror}" if error.strerror else str(error))
 
 
 def _refuse(sentence: str) -> int:

@@ -20,7 +20,15 @@ FIGURES = ("Total to size against", "Usable capacity", "Headroom", "Utilisation 
 OFF = {f"target_{name}": "Off" for name in ("query", "key", "value", "output", "gate", "up", "down")}
 
 # What is typed into one input, and how the sentence shows it.
-NUMBERS = [(0, "0"), (-1, "-1"), (2.5, "2.5"), ("eight", "eight"), (None, "empty"), ("8", "8"), (70_000, "70000")]
+NUMBERS = [
+    (0, "0"),
+    (-1, "-1"),
+    (2.5, "2.5"),
+    ("eight", "eight"),
+    (None, "empty"),
+    ("8", "8 (text)"),
+    (70_000, "70000"),
+]
 BOTH = [
     *(("batch_size", typed, shown) for typed, shown in NUMBERS),
     ("sequence_length", 0, "0"),

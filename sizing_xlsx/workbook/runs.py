@@ -92,6 +92,8 @@ class Runs:
             inputs = {**book.job.worked, **allowances, **run_inputs(spec["rows"], row, spec["card"])}
             self.all.append(Run(row, inputs, self.table.values(inputs)))
         self.completed = [run for run in self.all if not run.failed]
+        if not self.completed:
+            raise ValueError(f"presets/measured: the {spec['rows']} sweep has no completed run; put its rows back")
         self.calls = [run.call() for run in self.all]
 
     def verdict(self, run: Run) -> str:

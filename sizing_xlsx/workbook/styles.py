@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..paths import templates_folder
+from .template import read_toml
+
 if TYPE_CHECKING:
     from xlsxwriter.format import Format
     from xlsxwriter.workbook import Workbook
@@ -46,12 +49,23 @@ VERTICAL = {"top": "top", "centre": "vcenter", "bottom": "bottom"}
 
 
 def load_look() -> dict[str, Any]:
-    """templates/look.toml as nested dictionaries."""
-    import tomllib
+    """templates/look.toml as nested dictionaries, its colours and sizes checked.
 
-    from sizing_xlsx.paths import templates_folder
-
-    return tomllib.loads((templates_folder() / "look.toml").read_text(encoding="utf-8"))
+    Raises ValueError that names the file and the entry.
+    """
+    path = templates_folder() / "look.toml"
+    look = read_toml(path)
+    for section in ("palette", "formats", "styles", "states", "marks", "rows", "print", "sheets", "charts"):
+        if not isinstance(look.get(section), dict):
+            raise ValueError(f"{path}: the section {section} is missing; put it back")
+    for token, code in look["palette"].items():
+        if not isinstance(code, str) or len(code) != 6 or set(code.upper()) - set("0123456789ABCDEF"):
+            raise ValueError(f"{path}: palette.{token} is {code!r}; it must be six hex digits, such as 1F2A37")
+    sizes = {"size": look.get("size"), **{f"rows.{name}": height for name, height in look["rows"].items()}}
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, (int, float)) or not 0 < size < 410:
+            raise ValueError(f"{path}: {name} is {size!r}; it must be a number of points, more than 0 and below 410")
+    return look
 
 
 def colour(look: Look, token: str) -> str:

@@ -118,6 +118,7 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
     ws.set_row(row, rows["input_wrapped"] if entry.get("tall") else rows["input"])
     if "input" in entry:
         key = entry["input"]
+        book.sym(key)  # a template that names no input is refused with the name
         facts: Any = job.inputs[key]
         write_input(book, ws, TITLE, row, _VALUE, key)
         if entry.get("own"):

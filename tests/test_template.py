@@ -1,0 +1,94 @@
+"""Templates and presets that a planner has edited wrongly: one sentence that names the place, nothing written."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sizing_xlsx import paths
+from sizing_xlsx.cli import main
+from sizing_xlsx.workbook import styles, template
+from sizing_xlsx.workbook.build import build
+
+ROOT = Path(__file__).parents[1]
+EDITS = [
+    ('input = "lora_rank"', 'input = "lora_rankk"', "lora_rankk is no input"),
+    ('switch = "capacity_entered"', 'switch = "capacity_enteredd"', "did you mean capacity_entered"),
+    ('title = "LoRA', 'titel = "LoRA', "titel is no entry of a template; did you mean title"),
+    ("[[steps]]", "[[stepz]]", "stepz is no entry"),
+    ('file = "gpu-finetune', 'file = "../gpu-finetune', "must be a plain name"),
+    ('file = "gpu-finetune-memory-sizing.xlsx"', 'file = "a.txt"', "ends in .xlsx"),
+    ('file = "gpu-finetune-memory', 'file = "gpu-training-memory', "rename one"),
+    ("{largest_batch_size:0}", "{largest_batch_size:9z}", "a symbol is written"),
+    ("{largest_batch_size:0} would", "{largest_batch_size:0 would", "a symbol is written"),
+    ('title = "LoRA fine-tuning on one GPU"', "title = 5", "title is 5; it must be a text"),
+    ('subject = "', 'subject = ""', "lora.toml: "),
+    ('term = "loss_forward_moment"', 'term = "nope"', "nope is no input"),
+    ('rows = "lora"', "", "validation 1 lacks rows"),
+]
+
+
+@pytest.fixture
+def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the templates that the build reads in place of the checkout's."""
+    folder = Path(shutil.copytree(ROOT / "templates", tmp_path / "templates"))
+    for module in (paths, template, styles):
+        monkeypatch.setattr(module, "templates_folder", lambda: folder)
+    return folder
+
+
+@pytest.mark.parametrize(("old", "new", "words"), EDITS, ids=[edit[1][:30] for edit in EDITS])
+def test_a_wrong_template_is_refused_before_anything_is_written(
+    templates: Path, tmp_path: Path, old: str, new: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (templates / "lora.toml").read_text(encoding="utf-8")
+    assert old in text
+    (templates / "lora.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    assert main(["build", "--output", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert words in told and told.count("\n") == 1 and "Traceback" not in told
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("size = 11", 'size = "big"', "size is 'big'"),
+        ("size = 11", "size = -3", "size is -3"),
+        ('ink = "1F2A37"', 'ink = "#zzz"', "palette.ink is '#zzz'"),
+        ("[rows]", "[rowz]", "the section rows is missing"),
+    ],
+)
+def test_a_wrong_look_is_refused(templates: Path, tmp_path: Path, old: str, new: str, words: str) -> None:
+    text = (templates / "look.toml").read_text(encoding="utf-8")
+    (templates / "look.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ValueError, match=words):
+        build(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "gone", "words"),
+    [
+        ("gpus.csv", "NVIDIA H100 SXM5 80GB", "gpus has no 'NVIDIA H100 SXM5 80GB'"),
+        ("storage_formats.csv", "bf16,", "storage_formats has no 'bf16'"),
+        ("training_models.csv", "Article worked model", "training_models has no 'Article worked model"),
+        ("measured/h100_lora_sweep.csv", "ft", "the lora sweep has no completed run"),
+    ],
+)
+def test_presets_that_lack_what_a_workbook_opens_on(tmp_path: Path, file: str, gone: str, words: str) -> None:
+    presets = Path(shutil.copytree(ROOT / "presets", tmp_path / "presets"))
+    lines = (presets / file).read_text(encoding="utf-8").splitlines(keepends=True)
+    (presets / file).write_text("".join(line for line in lines if not line.startswith(gone)), encoding="utf-8")
+    with pytest.raises(ValueError, match=words):
+        build(tmp_path / "out", folder=presets)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_in_the_place_of_a_workbook_leaves_the_other_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "gpu-training-memory-sizing.xlsx").mkdir()
+    (tmp_path / "gpu-finetune-memory-sizing.xlsx").write_bytes(b"mine")
+    assert main(["build", "--output", str(tmp_path)]) == 2
+    assert (tmp_path / "gpu-finetune-memory-sizing.xlsx").read_bytes() == b"mine"
+    assert len(list(tmp_path.iterdir())) == 2
