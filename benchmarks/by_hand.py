@@ -99,7 +99,7 @@ def size(tables: Mapping[str, Table], jobs: Mapping[str, Any]) -> dict[str, Any]
     again = layer - 4 * T * d + kept * 2 * scores + layer_casts
     loss_backward = saved + (12 + 2 * kept) * scores
     loss_forward = saved + 10 * scores + 2 * T * d + (1 - kept) * held + checkpointed * 2 * Na + previous
-    last_layer = saved + working + storage("quantised") * 2 * d * ff + np.where(checkpointed, again, previous)
+    last_layer = saved + working + storage("quantised") * 2 * d * np.maximum(ff, q) + np.where(checkpointed, again, previous)
     step = resident + 4 * Na * (1 + temporaries) + previous
     traced = np.maximum(np.maximum(loss_backward, loss_forward), np.maximum(last_layer, step))
     recomputing = np.minimum(layer + working, 14 * scores) + optimizer("reserve_bytes") * Na
@@ -118,8 +118,8 @@ def size(tables: Mapping[str, Table], jobs: Mapping[str, Any]) -> dict[str, Any]
     published = np.where(checkpointed, checkpointed_peak, plain)
     published_reserved = published + np.where(checkpointed, 5.8e9, 1.8e9)
 
-    # The verdict rests on the traced list where the optimizer was traced.
-    rests = optimizer("traced") > 0
+    # The verdict rests on the traced list where the optimizer was traced and a 16-bit base is in bf16, as computed.
+    rests = (optimizer("traced") > 0) & (storage("half_type") < 2)
     usable = column("gpus", "usable_bytes", jobs["gpu_choice"])
     fits = np.where(rests, reserved <= usable - 0.8e9, published_reserved <= usable)
     code = np.where(fits, 0, np.where(rests & (traced <= usable - 0.8e9), 1, 2))
