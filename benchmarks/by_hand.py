@@ -99,7 +99,8 @@ def size(tables: Mapping[str, Table], jobs: Mapping[str, Any]) -> dict[str, Any]
     again = layer - 4 * T * d + kept * 2 * scores + layer_casts
     loss_backward = saved + (12 + 2 * kept) * scores
     loss_forward = saved + 10 * scores + 2 * T * d + (1 - kept) * held + checkpointed * 2 * Na + previous
-    last_layer = saved + working + storage("quantised") * 2 * d * np.maximum(ff, q) + np.where(checkpointed, again, previous)
+    dequantised = storage("quantised") * 2 * d * np.maximum(ff, q)
+    last_layer = saved + working + dequantised + np.where(checkpointed, again, previous)
     step = resident + 4 * Na * (1 + temporaries) + previous
     traced = np.maximum(np.maximum(loss_backward, loss_forward), np.maximum(last_layer, step))
     recomputing = np.minimum(layer + working, 14 * scores) + optimizer("reserve_bytes") * Na

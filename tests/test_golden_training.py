@@ -240,7 +240,8 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         ffn = resident + layers * one + casts + x - head_cast
         forward = 0
         saved = layers * one
-    loss = resident + saved + casts + b * t * d + 12 * t * v  # the scores are there, checkpointed or not
+    # The scores are there, checkpointed or not; checkpointed layers keep no cast of theirs until then.
+    loss = resident + saved + (head_cast if checkpointed else casts) + b * t * d + (12 if autocast else 16) * t * v
     ffn, loss = ffn + gradients_before, loss + gradients_before
     step = resident + gradients + temporaries * gradients + kept_scores
     traced = max(ffn, step, loss, forward)
@@ -254,8 +255,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         reserve += min(trainable, ffn - stored * n - optimizer)
     else:
         reserve += layers * one / entered(inputs, "reserve_activation_divisor", 6)
-    available = autocast or not checkpointed
-    available = available and wide and not scores and inputs["optimizer_choice"] in ("Adam", "8-bit Adam")
+    available = wide and not scores and inputs["optimizer_choice"] in ("Adam", "8-bit Adam")
     return {
         "parameter_count": n,
         "published_activations": again if checkpointed else plain,

@@ -20,9 +20,9 @@ def traced_gradients(traced_moment: Any, accumulated_gradients: Any, weight_grad
 
 
 @term("bytes")
-def traced_casts(traced_moment: Any, backward_casts: Any, weight_casts: Any) -> Any:
+def traced_casts(traced_moment: Any, backward_casts: Any, loss_casts: Any, weight_casts: Any) -> Any:
     """Autocast's 16-bit copies alive at the traced peak."""
-    return choose(traced_moment, backward_casts, weight_casts, weight_casts, 0)
+    return choose(traced_moment, backward_casts, loss_casts, weight_casts, 0)
 
 
 @term("bytes")

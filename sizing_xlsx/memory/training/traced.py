@@ -10,7 +10,6 @@ from ...formula.declare import Constant, term
 from ...formula.primitives import maximum, minimum, when
 
 _TRACE = "allocation trace: PyTorch 2.13"
-loss_score_bytes = Constant(12, "bytes per value", "Output scores in the loss", _TRACE, "traced")
 forward_hidden_bytes = Constant(8, "bytes per value", "Checkpointed MLP forward, hidden width", _TRACE, "traced")
 
 
@@ -179,9 +178,9 @@ def optimizer_moment(resident_memory: Any, weight_gradients: Any, optimizer_temp
 
 
 @term("bytes", source=_TRACE)
-def loss_backward_logits(loss_score_bytes: Any, logit_values: Any) -> Any:
+def loss_backward_logits(encoder_tensors: Any, tensor_row: Any, logit_values: Any) -> Any:
     """Copies of the output scores alive in the loss."""
-    return loss_score_bytes * logit_values
+    return encoder_tensors.loss_logit_bytes[tensor_row] * logit_values
 
 
 @term("bytes", source=_TRACE)
@@ -215,9 +214,15 @@ def loss_activations(
 
 
 @term("bytes", source=_TRACE)
-def loss_moment(resident_memory: Any, accumulated_gradients: Any, loss_activations: Any, weight_casts: Any) -> Any:
-    """The loss: all that forward kept, all cast copies, and the output scores."""
-    return resident_memory + accumulated_gradients + loss_activations + weight_casts
+def loss_casts(checkpointing_on: Any, head_cast: Any, weight_casts: Any) -> Any:
+    """16-bit copies alive in the loss: checkpointed layers keep none of theirs."""
+    return when(checkpointing_on > 0, head_cast, weight_casts)
+
+
+@term("bytes", source=_TRACE)
+def loss_moment(resident_memory: Any, accumulated_gradients: Any, loss_activations: Any, loss_casts: Any) -> Any:
+    """The loss: all that forward kept, its cast copies, and the output scores."""
+    return resident_memory + accumulated_gradients + loss_activations + loss_casts
 
 
 @term("bytes", source=_TRACE)
@@ -247,9 +252,6 @@ def reserve_for_gradients(
 
 
 @term("switch")
-def traced_available(
-    scores_stored: Any, optimizer_traced: Any, fp32_storage: Any, autocast_on: Any, checkpointing_on: Any
-) -> Any:
-    """1 when a traced formula exists: no stored scores, Adam or 8-bit Adam, fp32 storage; fp32 compute only plain."""
-    computed = when((autocast_on > 0) | (checkpointing_on <= 0), 1, 0)
-    return (1 - scores_stored) * optimizer_traced * fp32_storage * computed
+def traced_available(scores_stored: Any, optimizer_traced: Any, fp32_storage: Any) -> Any:
+    """1 when a traced formula exists: no stored scores, Adam or 8-bit Adam, fp32 storage."""
+    return (1 - scores_stored) * optimizer_traced * fp32_storage
