@@ -244,7 +244,10 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     loss = resident + saved + (head_cast if checkpointed else casts) + b * t * d + (12 if autocast else 16) * t * v
     ffn, loss = ffn + gradients_before, loss + gradients_before
     step = resident + gradients + temporaries * gradients + kept_scores
-    traced = max(ffn, step, loss, forward)
+    late = 0 if inputs["gradient_accumulation"] > 1 else stored * (4 * d * d + 2 * d * ff + v * d)
+    first = resident + gradients - late + one + layer_cast + x - 4 * v * d
+    embedding = resident + gradients + kept_scores + 4 * t * d
+    traced = max(ffn, step, loss, forward, first, embedding)
 
     # section 6: reserved
     per_score, mib = entered(inputs, "reserve_logit_bytes", 4), entered(inputs, "reserve_layer_mib", 14)
@@ -268,6 +271,8 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         "optimizer_moment": step,
         "loss_moment": loss,
         "forward_moment": forward,
+        "first_layer_moment": first,
+        "embedding_moment": embedding,
         "traced_allocated": traced,
         "traced_reserved": traced + reserve,
         "traced_available": 1 if available else 0,

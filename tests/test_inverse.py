@@ -219,7 +219,7 @@ def test_limits_are_the_largest_values_of_the_inputs(kind: str) -> None:
 def test_added_terms_are_good_citizens(kind: str) -> None:
     job, added = asked(kind)
     names = [key for terms in added.values() for key in terms]
-    assert len(names) == len(set(names)) and all(len(terms) <= 110 for terms in added.values())
+    assert len(names) == len(set(names)) and all(len(terms) <= 150 for terms in added.values())
     for key in names:
         facts = job.terms[key]
         assert "_" in key and key == key.lower() and len(public_name(key)) <= 60

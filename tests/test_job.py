@@ -301,7 +301,6 @@ def test_an_option_that_was_not_traced_falls_back_on_published(sizing: Job) -> N
         {"optimizer_choice": "SGD"},
         {"optimizer_choice": "SGD with momentum"},
         {"attention_implementation": "Eager, scores stored"},
-        {"compute_precision": "fp32", "activation_checkpointing": "On"},
     ):
         result = sizing.size(**options)
         assert result["rests_on_traced"] == 0

@@ -278,7 +278,6 @@ NOT_TRACED: dict[str, list[dict[str, Any]]] = {
         {"attention_implementation": "Eager, scores stored"},
         {"optimizer_choice": "SGD"},
         {"parameter_storage": "bf16"},
-        {"compute_precision": "fp32", "activation_checkpointing": "On"},
     ],
 }
 

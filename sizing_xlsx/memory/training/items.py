@@ -7,22 +7,33 @@ from ...formula.primitives import choose, when
 
 
 @term("count")
-def traced_moment(traced_allocated: Any, last_backward_moment: Any, loss_moment: Any, forward_moment: Any) -> Any:
-    """The moment that sets the traced peak: 1 last MLP backward, 2 loss, 3 last MLP forward, 4 optimizer step."""
-    later = when(forward_moment >= traced_allocated, 1, 2)
-    return 1 + when(last_backward_moment >= traced_allocated, 0, when(loss_moment >= traced_allocated, 1, 1 + later))
+def late_moment(traced_allocated: Any, forward_moment: Any, first_layer_moment: Any, embedding_moment: Any) -> Any:
+    """Which of the moments 3 to 6 sets the traced peak, when 1 and 2 do not."""
+    last = when(embedding_moment >= traced_allocated, 1, 2)
+    return 2 + when(forward_moment >= traced_allocated, 1, when(first_layer_moment >= traced_allocated, 2, 2 + last))
+
+
+@term("count")
+def traced_moment(traced_allocated: Any, last_backward_moment: Any, loss_moment: Any, late_moment: Any) -> Any:
+    """The moment of the traced peak: 1 last MLP backward, 2 loss, 3 last MLP forward, 4 first layer backward,
+    5 embedding backward, 6 optimizer step.
+    """
+    return when(last_backward_moment >= traced_allocated, 1, when(loss_moment >= traced_allocated, 2, late_moment))
 
 
 @term("bytes")
-def traced_gradients(traced_moment: Any, accumulated_gradients: Any, weight_gradients: Any) -> Any:
-    """Gradients alive at the traced peak: in backward of the first micro-batch none but the head's."""
-    return choose(traced_moment, accumulated_gradients, accumulated_gradients, accumulated_gradients, weight_gradients)
+def traced_gradients(
+    traced_moment: Any, accumulated_gradients: Any, early_gradients: Any, weight_gradients: Any
+) -> Any:
+    """Gradients alive at the traced peak: early in backward of the first micro-batch none but the head's."""
+    before = accumulated_gradients
+    return choose(traced_moment, before, before, before, early_gradients, weight_gradients, weight_gradients)
 
 
 @term("bytes")
-def traced_casts(traced_moment: Any, backward_casts: Any, loss_casts: Any, weight_casts: Any) -> Any:
+def traced_casts(traced_moment: Any, backward_casts: Any, loss_casts: Any, weight_casts: Any, layer_cast: Any) -> Any:
     """Autocast's 16-bit copies alive at the traced peak."""
-    return choose(traced_moment, backward_casts, loss_casts, weight_casts, 0)
+    return choose(traced_moment, backward_casts, loss_casts, weight_casts, layer_cast, 0, 0)
 
 
 @term("bytes")
@@ -31,18 +42,27 @@ def traced_activations(
     last_backward_activations: Any,
     loss_activations: Any,
     forward_activations: Any,
+    first_layer_activations: Any,
     logit_copy: Any,
+    hidden_tensor: Any,
     token_buffers: Any,
 ) -> Any:
-    """Activations alive at the traced peak, with the head's gradient and the token ids."""
-    alive = choose(traced_moment, last_backward_activations, loss_activations, forward_activations, logit_copy)
-    return token_buffers + alive
+    """Activations alive at the traced peak, with the token ids and, early in backward, the head's gradient."""
+    return token_buffers + choose(
+        traced_moment,
+        last_backward_activations,
+        loss_activations,
+        forward_activations,
+        first_layer_activations,
+        logit_copy + hidden_tensor,
+        logit_copy,
+    )
 
 
 @term("bytes")
 def traced_temporaries(traced_moment: Any, optimizer_temporaries: Any) -> Any:
     """The update's temporaries, when the optimizer step sets the traced peak."""
-    return choose(traced_moment, 0, 0, 0, optimizer_temporaries)
+    return choose(traced_moment, 0, 0, 0, 0, 0, optimizer_temporaries)
 
 
 @term("bytes")

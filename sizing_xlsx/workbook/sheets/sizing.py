@@ -74,10 +74,10 @@ def _strip(book: Book, last: int) -> None:
         _state_of_inputs(book),
     )
     verdict = str(book.value(sym("verdict")))
-    if book.values["published_in_place"]:
-        verdict += f" {book.values['basis']}"
     warning_told = checks_sheet.first_warning(book)
-    if warning_told != "none":
+    if book.values["published_in_place"]:  # its sentence is long: the warning is then told on Checks alone
+        verdict += f" {book.values['basis']}"
+    elif warning_told != "none":
         verdict += f" {warning_told}"
     page.strip(
         book.sheet(TITLE),
@@ -86,8 +86,8 @@ def _strip(book: Book, last: int) -> None:
         title=book.template["title"],
         sentence=Raw(
             '=IF(Checks_Failed>0,First_Fault,'
-            'Verdict_Sentence&IF(Published_In_Place>0," "&Basis_Sentence,"")'
-            '&IF(Warnings_Raised>0," "&First_Warning,""))', verdict),
+            'Verdict_Sentence&IF(Published_In_Place>0," "&Basis_Sentence,'
+            'IF(Warnings_Raised>0," "&First_Warning,"")))', verdict),
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[
