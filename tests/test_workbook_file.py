@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import zipfile
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ import openpyxl
 import pandas as pd
 import pytest
 from conftest import MAIN, RESULTS, Book, File
-from engines import ErrorValue, Formualizer, close, contents
+from engines import ErrorValue, Formualizer, close, contents, libreoffice_available, to_pdf
 from lxml import etree
 
 from sizing_xlsx.formula.declare import Choice, Number, Whole
@@ -176,6 +177,19 @@ def test_no_sheet_is_hidden_and_every_link_leads_somewhere(book: Book) -> None:
     links = [link.get("location") for sheet in book.sheets.values() for link in sheet.tree.iter(MAIN + "hyperlink")]
     assert len(links) >= 5
     assert [link for link in links if link.rpartition("!")[0].strip("'") not in book.sheets] == []
+
+
+# -- print
+
+
+@pytest.mark.skipif(not libreoffice_available()[0], reason="LibreOffice is not here")
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext is not here")
+def test_what_stands_between_two_page_breaks_of_sizing_fits_one_page(book: Book, tmp_path: Path) -> None:
+    """As LibreOffice prints it: no section runs over by a row or two."""
+    breaks = openpyxl.load_workbook(book.path)["Sizing"].row_breaks.brk
+    pdf = to_pdf(book.path, tmp_path)
+    text = subprocess.run(["pdftotext", "-layout", str(pdf), "-"], check=True, capture_output=True, timeout=60).stdout
+    assert len(re.findall(rb" Sizing +Page \d+ of", text)) == len(breaks) + 1  # one footer a page
 
 
 # -- charts

@@ -197,7 +197,7 @@ def _items(book: Book, row: int, last: int) -> int:
         ("Total to size against", total, "What the verdict compares with the card", "t"),
     )
     for name, figure, words, form in totals:
-        ws.set_row(row, rows["total"])
+        ws.set_row(row, rows["table" if form == "r" else "total"])
         put(row, _LABEL, name, styles[f"{form}_label"])
         if figure is None:
             traced = either(traced_on, sym("allocator_reserve") / gb, "not traced")

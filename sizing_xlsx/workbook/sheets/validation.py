@@ -73,7 +73,7 @@ def _row(book: Book, runs: Runs, at: int, run: Run) -> None:
     ws, styles, measured = book.sheet(TITLE), book.styles, run.measured
     put = book.putter(ws)
     row, number = FIRST + at, FIRST + at + 1
-    ws.set_row(row, book.look["rows"]["table_dense"])
+    ws.set_row(row, book.look["rows"]["table"])
     setting = str(measured["lever_value"])
     words: Any = int(setting) if setting.isdigit() else _SETTINGS.get(setting, setting.replace("upper-", "top "))
     put(row, 1, measured["id"], styles.variant("r_no", horizontal="left"))
