@@ -68,6 +68,21 @@ def test_numpy_values_that_are_no_whole_number(value: Any) -> None:
     assert refused(LORA, batch_size=value).endswith("; it must be a whole number from 1 to 65,536")
 
 
+@pytest.mark.parametrize("sizing", BOTH, ids=BOTH_NAMES)
+def test_a_value_too_long_to_write_out_is_still_named(sizing: Job) -> None:
+    right = "it must be a whole number from 1 to 65,536"
+    assert refused(sizing, batch_size=10**5000) == f"batch_size is an integer of thousands of digits; {right}"
+    assert refused(sizing, batch_size="9" * 10**6) == f"batch_size is '{'9' * 198}…; {right}"
+    with pytest.raises(ValueError, match=r"^row 1: batch_size is an integer of thousands of digits; it must be"):
+        sizing.size_many({"batch_size": [1, 10**5000]}, ["peak_allocated_gb"])
+
+
+@pytest.mark.parametrize("results", [3, "fit_verdict", True])
+def test_results_must_be_a_list(results: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^results is {results!r}; it must be a list of names, such as "):
+        LORA.size(results)
+
+
 RIGHT_WHOLE = [
     8,
     8.0,

@@ -41,6 +41,15 @@ def usual(job: Job, key: str) -> tuple[type, Container[Any]]:
     return int, range(ceil(domain.low), high + 1)
 
 
+def told(value: Any) -> str:
+    """A refused value as a message names it: its repr, cut where it would fill the screen."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no integer of more than 4,300 digits
+        return "an integer of thousands of digits"
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
 def accept(job: Job, key: str, value: Any) -> Any:
     """The value as formulas take it, or ValueError with the argument, its value and what is right."""
     if key not in job.inputs:
@@ -58,7 +67,7 @@ def accept(job: Job, key: str, value: Any) -> Any:
         high = domain.high if not isinstance(domain.high, str) else float("inf")
         if domain.low <= number <= high and (isinstance(domain, Number) or number == int(number)):
             return number
-    raise ValueError(f"{key} is {value!r}; it must be {allowed(job, key)}")
+    raise ValueError(f"{key} is {told(value)}; it must be {allowed(job, key)}")
 
 
 def plain_number(value: Any) -> int | float | None:
@@ -88,7 +97,7 @@ def _accept_choice(job: Job, key: str, value: Any, domain: Choice) -> str:
         row = table.index.get(value.casefold())
         if row:
             return table.keys[row - 1]
-    raise ValueError(f"{key} is {value!r}; it must be {allowed(job, key)}{nearest(value, table.keys)}")
+    raise ValueError(f"{key} is {told(value)}; it must be {allowed(job, key)}{nearest(value, table.keys)}")
 
 
 def nearest(value: Any, names: tuple[str, ...]) -> str:

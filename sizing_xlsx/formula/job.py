@@ -271,8 +271,8 @@ class Job:
         much as all else. Inputs left out take the worked job's value. Raises ValueError (a bad value, or a job
         that contradicts itself) and TypeError (an argument or a result that does not exist).
         """
-        if isinstance(results, str):
-            raise TypeError(f"results is {results!r}; it must be a list of names, such as [{results!r}]")
+        if isinstance(results, str) or (results is not None and not hasattr(results, "__iter__")):
+            raise TypeError(f"results is {results!r}; it must be a list of names, such as ['fit_verdict']")
         wanted = self.plain_terms if results is None else tuple(results)
         accepted = self.accepted(inputs)
         found: dict[str, Any] | None = self.record(wanted)(**accepted)
