@@ -14,6 +14,8 @@ from .styles import Look, Styles, colour
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
+    from .book import Book
+
 Put = Callable[[int, int, Any, Any], Any]
 Paper = Literal["A4", "Letter", "screen"]
 Area = tuple[int, int, int, int]  # first row, first column, last row, last column
@@ -159,16 +161,39 @@ def strip(
     return 7
 
 
-def plain_head(
-    ws: Worksheet, styles: Styles, *, last_column: int, title: Any, sentence: Any, stamp: Any, put: Put
+def plain_sheet(
+    book: Book,
+    sheet: str,
+    *,
+    sentence: Any,
+    title: str = "",
+    kind: str = "",
+    last_column: int | None = None,
+    stamp: bool = True,
+    rows_repeated: tuple[int, int] | None = (0, 1),
+    freeze: tuple[int, int] = (2, 2),
 ) -> int:
-    """Title, stamp and one sentence in rows 0 and 1, for sheets without tiles; returns the first row below."""
-    fill_row(ws, 0, 0, last_column, styles["strip"], styles.look["rows"]["title"])
-    fill_row(ws, 1, 0, last_column, styles["strip_edge"], styles.look["rows"]["sentence"])
-    put(0, 1, title, styles["title"])
-    put(0, last_column - 1, stamp, styles["stamp"])
+    """Set up a sheet without tiles: title, stamp and a sentence in rows 0 and 1; returns the right gutter's column.
+
+    title and kind: the sheet's own name where not given. The rest as in set_page().
+    """
+    ws, styles = book.sheet(sheet), book.styles
+    put = book.putter(ws)
+    last = set_page(
+        ws,
+        book.look,
+        kind=kind or sheet,
+        file_and_version=book.footer,
+        last_column=last_column,
+        rows_repeated=rows_repeated,
+        freeze=freeze,
+    )
+    fill_row(ws, 0, 0, last, styles["strip"], book.look["rows"]["title"])
+    fill_row(ws, 1, 0, last, styles["strip_edge"], book.look["rows"]["sentence"])
+    put(0, 1, title or sheet, styles["title"])
+    put(0, last - 1, book.stamp if stamp else "", styles["stamp"])
     put(1, 1, sentence, styles.variant("sentence", bottom="edge"))
-    return 2
+    return last
 
 
 def lines_needed(text: str, width: float) -> int:

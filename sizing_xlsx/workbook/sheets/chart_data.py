@@ -114,22 +114,17 @@ def axis_point(end: float, point: int) -> float:
 def write(book: Book) -> None:
     """The What-if table and the figures the charts draw."""
     what_if = book.what_if
-    ws, styles = book.sheet(WHAT_IF), book.styles
-    last = 2 + len(what_if.table.columns)
-    page.set_page(
-        ws,
-        book.look,
+    page.plain_sheet(
+        book,
+        WHAT_IF,
+        title="What-if jobs",
         kind="wide",
-        last_column=last,
-        file_and_version=book.footer,
+        last_column=2 + len(what_if.table.columns),
+        stamp=False,
+        sentence="The job of Sizing with one input changed; the charts and several sentences come from these rows.",
         rows_repeated=(0, _FIRST_WHAT_IF - 1),
         freeze=(_FIRST_WHAT_IF, 2),
     )
-    put = book.putter(ws)
-    page.plain_head(
-        ws, styles, last_column=last, title="What-if jobs", stamp="", put=put,
-        sentence="The job of Sizing with one input changed; the charts and several sentences come from these rows.",
-    )  # fmt: skip
     write_job_table(book, WHAT_IF, what_if.table, what_if.rows, heading="Job", first_row=_FIRST_WHAT_IF)
     _write_chart_data(book)
 
@@ -138,19 +133,9 @@ def _write_chart_data(book: Book) -> None:
     ws, styles, sym, what_if = book.sheet(TITLE), book.styles, book.sym, book.what_if
     put = book.putter(ws)
     last = 10
-    page.set_page(
-        ws,
-        book.look,
-        kind=TITLE,
-        last_column=last,
-        file_and_version=book.footer,
-        rows_repeated=(0, 1),
-        freeze=(2, 1),
+    page.plain_sheet(
+        book, TITLE, last_column=last, sentence="What the charts on Sizing and Validation draw.", freeze=(2, 1)
     )
-    page.plain_head(
-        ws, styles, last_column=last, title=TITLE, stamp=book.stamp, put=put,
-        sentence="What the charts on Sizing and Validation draw.",
-    )  # fmt: skip
 
     # titles: linked to by the charts
     for row, key in ((3, "memory_title"), (4, "sequence_title"), (5, "batch_title")):

@@ -38,14 +38,14 @@ _FAULT, _IN_FORCE, _WORDS = 7, 8, 9  # columns H, I, J
 def write(book: Book) -> None:
     """One row a check; names Checks_Failed, Checks_Count, Warnings_Raised, First_Fault, First_Warning."""
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
-    last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2))
-    page.plain_head(
-        ws, styles, last_column=last, title=TITLE, stamp=book.stamp, put=book.putter(ws),
+    last = page.plain_sheet(
+        book,
+        TITLE,
         sentence=Raw(
             '=IF(Checks_Failed>0,First_Fault,IF(Warnings_Raised>0,First_Warning,"All checks pass."))',
             first_warning(book) if _open_warnings(book) else "All checks pass.",
         ),
-    )  # fmt: skip
+    )
     row = first = _header(book, 2, last, "Inputs", _INPUT_COLUMNS)
     for key, declared in job.inputs.items():
         _input_row(book, row, key, declared)

@@ -16,16 +16,7 @@ def write(book: Book) -> None:
     """Template notes, then provenance."""
     ws, styles = book.sheet(TITLE), book.styles
     put = book.putter(ws)
-    last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=None, freeze=(2, 0))
-    page.plain_head(
-        ws,
-        styles,
-        last_column=last,
-        title=TITLE,
-        sentence=book.template["subject"] + ".",
-        stamp=book.stamp,
-        put=put,
-    )
+    last = page.plain_sheet(book, TITLE, sentence=book.template["subject"] + ".", rows_repeated=None, freeze=(2, 0))
     row = page.section(ws, styles, 2, last_column=last, name="What this covers", put=put)
     for name, words in book.template["notes"].items():
         ws.set_row(row, 15 * (1 + len(words) // 100) + 8)

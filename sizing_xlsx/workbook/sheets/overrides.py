@@ -20,11 +20,11 @@ def write(book: Book) -> None:
     """One row an override that has no cell on Sizing: first shapes, then allowances."""
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
     put = book.putter(ws)
-    last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, rows_repeated=(0, 1), freeze=(2, 2))
-    page.plain_head(
-        ws, styles, last_column=last, title=TITLE, stamp=book.stamp, put=put,
+    last = page.plain_sheet(
+        book,
+        TITLE,
         sentence="Own values in place of presets. Leave a cell empty to use the preset; an own value shows in colour.",
-    )  # fmt: skip
+    )
     elsewhere = {entry["input"] for step in book.template["steps"] for entry in step["rows"] if "input" in entry}
     counted: list[str] = []
     row = 2

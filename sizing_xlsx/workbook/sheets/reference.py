@@ -41,18 +41,10 @@ def write(book: Book) -> None:
     """The Presets sheet: models, formats, choices, models that cannot be sized yet; and the GPUs sheet."""
     ws, styles, used = book.sheet(PRESETS), book.styles, book.used_tables
     put = book.putter(ws)
-    last = page.set_page(
-        ws,
-        book.look,
-        kind=PRESETS,
-        file_and_version=book.footer,
-        rows_repeated=(0, 1),
-        freeze=(2, 2),
+    last = page.plain_sheet(
+        book, PRESETS, sentence="Shapes, formats and choices that formulas look up, with their sources."
     )
-    row = page.plain_head(
-        ws, styles, last_column=last, title=PRESETS, stamp=book.stamp, put=put,
-        sentence="Shapes, formats and choices that formulas look up, with their sources.",
-    )  # fmt: skip
+    row = 2
     for name in _OWN_TABLES:
         if name in used:
             row = _table(book, row, last, used[name], _sources(book, name), "")
@@ -178,18 +170,13 @@ def _over_row(book: Book, tree: Expr, table: Table, stop: tuple[str, ...]) -> Ex
 def _gpus(book: Book) -> None:
     ws, styles = book.sheet(GPUS), book.styles
     put = book.putter(ws)
-    last = page.set_page(
-        ws,
-        book.look,
-        kind=GPUS,
-        file_and_version=book.footer,
+    last = page.plain_sheet(
+        book,
+        GPUS,
+        sentence="The framework can address less than the label says. Cards of unknown total need an own capacity.",
         rows_repeated=(0, 3),
         freeze=(4, 2),
     )
-    page.plain_head(
-        ws, styles, last_column=last, title=GPUS, stamp=book.stamp, put=put,
-        sentence="The framework can address less than the label says. Cards of unknown total need an own capacity.",
-    )  # fmt: skip
     ws.set_row(2, book.look["rows"]["header_two_lines"])
     put(2, 1, "GPU", styles["th_open"])
     put(3, 1, "", styles["th_ul"])

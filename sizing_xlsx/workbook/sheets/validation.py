@@ -110,14 +110,16 @@ def _workings(book: Book, runs: Runs) -> None:
     ws, styles = book.sheet(WORKINGS), book.styles
     put = book.putter(ws)
     after = 2 + len(runs.table.columns)
-    last = page.set_page(
-        ws, book.look, kind="wide", last_column=after + len(evidence.EXTRA), file_and_version=book.footer,
-        rows_repeated=(0, FIRST - 1), freeze=(FIRST, 2),
-    )  # fmt: skip
-    page.plain_head(
-        ws, styles, last_column=last, title=WORKINGS, stamp="", put=put,
+    page.plain_sheet(
+        book,
+        WORKINGS,
+        kind="wide",
+        last_column=after + len(evidence.EXTRA),
+        stamp=False,
         sentence="The measured runs as jobs: results, inputs, then every term between. No input of Sizing is read.",
-    )  # fmt: skip
+        rows_repeated=(0, FIRST - 1),
+        freeze=(FIRST, 2),
+    )
     rows = []
     for at, run in enumerate(runs.all):
         shown = {"batch_size": "E", "sequence_length": "F", "activation_checkpointing": "G"}

@@ -83,15 +83,9 @@ def _by_subject(book: Book) -> dict[str, list[str]]:
 def _head(book: Book, sheet: str, title: str, words: str) -> int:
     ws, styles = book.sheet(sheet), book.styles
     put = book.putter(ws)
-    last = page.set_page(
-        ws,
-        book.look,
-        kind="Workings",
-        file_and_version=book.footer,
-        rows_repeated=(0, 3),
-        freeze=(4, 2),
+    last = page.plain_sheet(
+        book, sheet, title=title, kind="Workings", sentence=words, rows_repeated=(0, 3), freeze=(4, 2)
     )
-    page.plain_head(ws, styles, last_column=last, title=title, sentence=words, stamp=book.stamp, put=put)
     ws.set_row(2, book.look["rows"]["space"])
     ws.set_row(3, book.look["rows"]["header"])
     columns = ("Term", "Value", "Unit", "Name", "Formula in words", "Meaning and source")
