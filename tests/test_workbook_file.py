@@ -21,10 +21,12 @@ from lxml import etree
 
 from sizing_xlsx.formula.declare import Choice, Number, Whole
 from sizing_xlsx.formula.render import public_name
+from sizing_xlsx.jobs import JOBS, job
 from sizing_xlsx.paths import presets_folder
 from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook import build as building
 from sizing_xlsx.workbook.build import build, workbook_job
+from sizing_xlsx.workbook.own_runs import KEY, figure_names, input_names
 from sizing_xlsx.workbook.rules import lint_workbook
 
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
@@ -137,7 +139,18 @@ def test_every_input_has_a_validation_that_refuses_what_is_wrong(book: Book) -> 
             assert rule.get("type") == ("whole" if isinstance(domain, Whole) else "decimal")
             assert isinstance(domain, Whole | Number)
             assert [float(first), float(second)] == [domain.low, domain.high], key
-    assert rules == {}, "a validation on a cell that is no input"
+    typed = {column_of(book, name) for name in RUN_COLUMNS[book.name]}
+    left = {(sheet, area.partition(":")[0].rstrip("0123456789")) for sheet, area in rules}
+    assert left == {(sheet, letter) for sheet, letter, _, _ in typed}, "a validation on a cell that is no input"
+
+
+RUN_COLUMNS = {name: [KEY, *figure_names().values(), *input_names(job(name)).values()] for name in JOBS}
+
+
+def column_of(file: File, name: str) -> tuple[str, str, int, int]:
+    """Sheet, column, first and last row of a name for a column of the table of runs."""
+    sheet, letter, first, last = re.fullmatch(r"'(.+)'!\$([A-Z]+)\$(\d+):\$[A-Z]+\$(\d+)", file.names[name]).groups()  # type: ignore[union-attr]
+    return sheet, letter, int(first), int(last)
 
 
 def cells_of(file: File, name: str) -> list[Any]:
@@ -161,7 +174,13 @@ def test_only_inputs_can_be_changed(book: Book) -> None:
     unlocked = {
         place for sheet in book.sheets.values() for place, cell in sheet.cells() if int(cell.get("s", 0)) in free
     }
-    assert unlocked == {found[public_name(key).casefold()] for key in book.job.inputs}
+    runs = len(book.presets.lora_sweep if book.name == "lora" else book.presets.training_sweep)
+    spare = {
+        (sheet, row, openpyxl.utils.column_index_from_string(letter))
+        for sheet, letter, first, last in (column_of(book, name) for name in RUN_COLUMNS[book.name])
+        for row in range(first + runs, last + 1)
+    }
+    assert unlocked == {found[public_name(key).casefold()] for key in book.job.inputs} | spare
     for sheet in book.sheets.values():
         protection = sheet.tree.find(MAIN + "sheetProtection")
         assert protection is not None and protection.get("sheet") == "1", sheet.name

@@ -125,6 +125,12 @@ TRAINING_SWEEP = MEASURED | {
     "parameters": "count",
     "measured_weight_bytes": "count?",
 }
+TRACE = {  # what tracing the step of a sweep's run gave, without a GPU; the files may be missing
+    "id": "name",
+    "peak_allocated_bytes": "count?",
+    "peak_reserved_bytes": "count?",
+    "source": "text",
+}
 
 # Table -> column -> unit. Only what formulas may look up; the rest is in the rows.
 SHAPE_UNITS = dict.fromkeys(
@@ -187,6 +193,8 @@ class Presets(NamedTuple):
     recipe_rows: list[Row]
     lora_sweep: list[Row]
     training_sweep: list[Row]
+    lora_trace: list[Row]
+    training_trace: list[Row]
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -214,6 +222,8 @@ def _read(folder: Path) -> Presets:
     gpus = read_rows(folder / "gpus.csv", GPUS)
     formats = read_rows(folder / "storage_formats.csv", STORAGE_FORMATS)
     options, sources = read_options(folder / "options.toml")
+    lora_sweep = read_rows(folder / "measured" / "h100_lora_sweep.csv", LORA_SWEEP)
+    training_sweep = read_rows(folder / "measured" / "h100_training_sweep.csv", TRAINING_SWEEP)
     return Presets(
         models=_table("models", [model._asdict() for model in sized], MODEL_UNITS),
         training_models=_table("training_models", training, TRAINING_UNITS),
@@ -228,9 +238,23 @@ def _read(folder: Path) -> Presets:
         gpu_rows=gpus,
         storage_rows=formats,
         recipe_rows=read_rows(folder / "recipes.csv", RECIPES),
-        lora_sweep=read_rows(folder / "measured" / "h100_lora_sweep.csv", LORA_SWEEP),
-        training_sweep=read_rows(folder / "measured" / "h100_training_sweep.csv", TRAINING_SWEEP),
+        lora_sweep=lora_sweep,
+        training_sweep=training_sweep,
+        lora_trace=_trace(folder / "measured" / "h100_lora_trace.csv", lora_sweep),
+        training_trace=_trace(folder / "measured" / "h100_training_trace.csv", training_sweep),
     )
+
+
+def _trace(path: Path, sweep: Sequence[Row]) -> list[Row]:
+    """The step traces of a sweep's runs; none where there is no such file."""
+    rows = read_rows(path, TRACE) if path.exists() else []
+    known = {run["id"] for run in sweep}
+    for row in rows:
+        if row["id"] not in known:
+            raise ValueError(
+                f"{one_line(str(path))}: id is {shown(row['id'])}; it should be the id of a run in the sweep beside it"
+            )
+    return rows
 
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]], units: Mapping[str, str]) -> Table:

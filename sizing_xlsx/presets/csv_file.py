@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,42 +32,51 @@ def read_rows(path: Path, kinds: Mapping[str, str]) -> list[Row]:
     The first column of kinds is the key: no two rows share it, without regard to case. Raises ValueError, one
     sentence with the file, the line, the column, the value and what would be right.
     """
-    where = one_line(str(path))
     key = next(iter(kinds))
     rows: list[Row] = []
     lines: dict[str, int] = {}
+    for number, cells in read_lines(path, kinds):
+        line = f"{one_line(str(path))}, line {number}"
+        row = {name: read_cell(text, kinds.get(name, "text?"), line, name) for name, text in cells.items()}
+        first = lines.setdefault(str(row[key]).casefold(), number)
+        if first != number:
+            raise ValueError(
+                f"{line}, column {key} is {shown(row[key])}, which line {first} has already; "
+                "it should be unique without regard to case"
+            )
+        rows.append(row)
+    return rows
+
+
+def read_lines(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The lines of a CSV file that are not empty: number, and column -> text as it stands there.
+
+    needed: columns that must be there. Raises ValueError, one sentence with the file and the place.
+    """
+    where = one_line(str(path))
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
-            header = _header(next(reader, []), kinds, where)
-            columns = [(name, kinds.get(name, "text?")) for name in header]
+            header = _header(next(reader, []), needed, where)
             for cells in reader:
                 if not any(cells):
                     continue
-                line = f"{where}, line {reader.line_num}"
                 if len(cells) != len(header):
                     raise ValueError(
-                        f"{line} has {len(cells)} cells; it should have {len(header)}, one for each column"
+                        f"{where}, line {reader.line_num} has {len(cells)} cells; "
+                        f"it should have {len(header)}, one for each column"
                     )
-                row = {name: _cell(text, kind, line, name) for (name, kind), text in zip(columns, cells, strict=True)}
-                first = lines.setdefault(str(row[key]).casefold(), reader.line_num)
-                if first != reader.line_num:
-                    raise ValueError(
-                        f"{line}, column {key} is {shown(row[key])}, which line {first} has already; "
-                        "it should be unique without regard to case"
-                    )
-                rows.append(row)
+                yield reader.line_num, dict(zip(header, cells, strict=True))
     except OSError as error:
         raise ValueError(f"{where} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{where} is not UTF-8 text at byte {error.start}; save it as UTF-8") from None
     except csv.Error as error:
         raise ValueError(f"{where} is not CSV: {error}") from None
-    return rows
 
 
-def _header(header: list[str], kinds: Mapping[str, str], where: str) -> list[str]:
-    if missing := [name for name in kinds if name not in header]:
+def _header(header: list[str], needed: Iterable[str], where: str) -> list[str]:
+    if missing := [name for name in needed if name not in header]:
         raise ValueError(
             f"{where}, line 1 lacks the column {missing[0]}; "
             "the first line should name the columns, with a comma between them"
@@ -78,7 +87,8 @@ def _header(header: list[str], kinds: Mapping[str, str], where: str) -> list[str
     return header
 
 
-def _cell(text: str, kind: str, line: str, column: str) -> Any:
+def read_cell(text: str, kind: str, line: str, column: str) -> Any:
+    """A cell's text as the value its kind says; ValueError, one sentence that begins with the line."""
     optional = kind.endswith("?")
     kind = kind.rstrip("?")
     if kind == "name":

@@ -7,7 +7,7 @@ number, or a text (never taken for a formula).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
     from ..presets.catalogue import Presets
+    from .own_runs import OwnRun
     from .sheets.chart_data import WhatIf
 
 
@@ -48,6 +49,11 @@ def sheet_class() -> Any:
         def _prepare_formula(self, formula: str, expand_future_functions: bool = False) -> str:
             return formula.removeprefix("=")
 
+        def _xml_formula_element(self, formula: Any, result: Any, attributes: Any = ()) -> None:
+            # XlsxWriter leaves the type of an empty text out, and the cell then claims to be a number.
+            typed = [*attributes, ("t", "str")] if result == "" else list(attributes)
+            super()._xml_formula_element(formula, result, typed)
+
     return Sheet
 
 
@@ -55,6 +61,8 @@ class Book:
     """One workbook of one job. See write_book() in build.py for the order in which its sheets are made."""
 
     what_if: WhatIf
+    chart_data_runs: int  # rows of Chart data, from 0, between which the figures of Validation's charts stand
+    chart_data_end: int
 
     def __init__(
         self,
@@ -64,11 +72,13 @@ class Book:
         presets: Presets,
         stamp: str,
         provenance: Mapping[str, str],
+        results: Sequence[OwnRun] = (),
     ) -> None:
         import xlsxwriter
 
         self.job, self.template, self.presets = job, template, presets
-        self.stamp, self.provenance = stamp, provenance
+        self.stamp, self.provenance, self.results = stamp, provenance, results
+        self.told: dict[str, str] = {}  # further provenance, of figures on Validation
         self.look = load_look()
         self.workbook = xlsxwriter.Workbook(
             str(path) if isinstance(path, Path) else path,

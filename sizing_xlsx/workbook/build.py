@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,11 +13,12 @@ from typing import Any, BinaryIO
 from .. import __version__
 from ..formula.job import Job
 from ..formula.render import sheet_formula
-from ..jobs import JOBS, make_job
+from ..jobs import JOBS, make_job, plain_job
 from ..paths import presets_folder
 from ..presets.catalogue import Presets, load_presets
 from . import figures
 from .book import Book
+from .own_runs import RESULTS_FILE, OwnRun, read_results, said_of
 from .sheets import chart_data, checks, notes, overrides, reference, sizing, start, validation, workings
 from .template import load_template, read_toml
 from .words import sentence
@@ -42,18 +43,23 @@ def workbook_job(name: str, presets: Presets, opened_on: Mapping[str, Any] | Non
 def build(output: Path, presets: Presets | None = None, folder: Path | None = None) -> list[Path]:
     """Write every workbook into a folder and return their paths.
 
-    All are made first, then written beside their final place, then moved there: a failure leaves the workbooks
-    that are there untouched. Raises ValueError for presets that cannot be used and OSError for a folder
-    that cannot be written.
+    Where the folder holds a results file (verify-results.csv), its runs stand on Validation. All workbooks are made
+    first, then written beside their final place, then moved there: a failure leaves those that are there untouched.
+    Raises ValueError for presets or results that cannot be used and OSError for a folder that cannot be written.
     """
     found = presets or load_presets(folder)
+    file = output / RESULTS_FILE
+    results: Sequence[OwnRun] = ()
+    if file.exists():
+        unsized = [model.name for model in found.unsized_models]
+        results = read_results(file, {name: plain_job(name, found) for name in JOBS}, unsized)
     made: dict[Path, bytes] = {}
     for name in JOBS:
         template = load_template(name)
         final = output / template["file"]
         if final in made:
             raise ValueError(f"the templates of two workbooks both say file = {template['file']!r}; rename one")
-        made[final] = book_bytes(name, template, found, folder)
+        made[final] = book_bytes(name, template, found, folder, results)
     output.mkdir(parents=True, exist_ok=True)
     for final in made:
         if final.exists() and not final.is_file():
@@ -70,10 +76,16 @@ def build(output: Path, presets: Presets | None = None, folder: Path | None = No
     return list(made)
 
 
-def book_bytes(name: str, template: dict[str, Any], presets: Presets, folder: Path | None = None) -> bytes:
+def book_bytes(
+    name: str,
+    template: dict[str, Any],
+    presets: Presets,
+    folder: Path | None = None,
+    results: Sequence[OwnRun] = (),
+) -> bytes:
     """One workbook as the bytes of its file."""
     with io.BytesIO() as file:
-        write_book(file, name, template, presets, folder)
+        write_book(file, name, template, presets, folder, None, results)
         return file.getvalue()
 
 
@@ -84,8 +96,12 @@ def write_book(
     presets: Presets,
     folder: Path | None = None,
     opened_on: Mapping[str, Any] | None = None,
+    results: Sequence[OwnRun] = (),
 ) -> None:
-    """Write one workbook to a path or an open file; opened_on: inputs, where they are not the article's."""
+    """Write one workbook to a path or an open file.
+
+    opened_on: inputs, where they are not the article's. results: rows of a results file; see own_runs.py.
+    """
     job = workbook_job(name, presets, opened_on)
     day = _data_date((folder or presets_folder()) / "release.toml")
     spoken = f"{day.day} {day:%B} {day.year}"
@@ -95,7 +111,11 @@ def write_book(
         "Formulas": f"hash {formula_hash(job)}: every formula of this workbook, rendered",
         "Presets": f"hash {data_hash(folder or presets_folder())}: every file under presets/",
     }
-    book = Book(path, job, template, presets, f"Version {__version__}, data of {spoken}", provenance)
+    book = Book(path, job, template, presets, f"Version {__version__}, data of {spoken}", provenance, results)
+    if results:
+        book.told["Own runs"] = said_of(results, name)
+    if traces := getattr(presets, template["validation"]["rows"] + "_trace"):
+        book.told["Step traces"] = "; ".join(dict.fromkeys(trace["source"] for trace in traces))
     book.workbook.set_properties(
         {
             "title": template["title"],

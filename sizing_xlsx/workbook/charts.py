@@ -201,8 +201,8 @@ def predicted_against_measured(
     levers: Sequence[Points],
     x_title: str = "Measured peak, GB",
     y_title: str = "Traced peak, GB",
-    minimum: float = 1,
-    maximum: float = 100,
+    minimum: float | None = None,
+    maximum: float | None = None,
 ) -> Chart:
     """Predicted against measured on two log axes, with the exact line and dashes on either side.
 
@@ -220,7 +220,7 @@ def predicted_against_measured(
     marks = zip(settings["colours"], settings["markers"], settings["sizes"], strict=True)
     for points, (token, shape, size) in zip(levers, marks, strict=False):
         _marked(chart, look, points, token, shape, size, hollow=shape in settings["hollow"])
-    log: dict[str, Any] = {"grid": True, "minimum": minimum, "maximum": maximum, "log": True}
+    log: dict[str, Any] = {"grid": True, "minimum": minimum, "maximum": maximum, "log": True, "crossing": "min"}
     chart.set_x_axis(_axis(look, title=x_title, **log))
     chart.set_y_axis(_axis(look, title=y_title, **log))
     _dress(chart, look, title, settings["plot"], hidden_entries=[2])
@@ -236,8 +236,8 @@ def error_by_run(
     published: Points,
     x_title: str = "Measured peak, GB",
     y_title: str = "Error",
-    minimum: float = 1,
-    maximum: float = 100,
+    minimum: float | None = None,
+    maximum: float | None = None,
     error_range: tuple[float, float] | None = None,
     error_unit: float | None = None,
 ) -> Chart:

@@ -40,13 +40,18 @@ def write_input(book: Book, ws: Worksheet, sheet: str, row: int, column: int, ke
         page.own_marks(ws, book.styles, (row, column, row, column), f"=ISNUMBER({public_name(key)})")
 
 
-def validation(book: Book, key: str) -> dict[str, Any]:
-    """The data validation of an input: a dropdown over a table's names, or bounds."""
+def validation(book: Book, key: str, cell: str = "", highest: str = "") -> dict[str, Any]:
+    """The data validation of an input: a dropdown over a table's names, or bounds.
+
+    cell: the first cell, where the input is a column of a job table and not the cell of its name; there an
+    optional input that is not given says "none". highest: what a bound that is a term is in that row.
+    """
     declared = book.job.inputs[key]
     domain = declared.domain
-    words = allowed(book.job, key)
+    not_given = "none" if declared.optional and cell else ""
+    words = allowed(book.job, key) + (f' or "{not_given}"' if not_given else "")
     rule: dict[str, Any] = {
-        "ignore_blank": declared.optional,
+        "ignore_blank": declared.optional and not cell,
         "input_title": declared.label[:32],
         "input_message": _cut(f"{declared.help} Enter {words}."),
         "error_title": declared.label[:32],
@@ -55,11 +60,13 @@ def validation(book: Book, key: str) -> dict[str, Any]:
     }
     if isinstance(domain, Choice):
         return {**rule, "validate": "list", "source": "=" + column_name(domain.table, None)}
-    if isinstance(domain, Whole) and domain.word:
-        name = public_name(key)
-        high = public_name(domain.high) if isinstance(domain.high, str) else domain.high
-        in_range = f"({name}>={domain.low})*({name}<={high})*({name}=INT({name}))=1"
-        return {**rule, "validate": "custom", "value": f'=IF(ISNUMBER({name}),{in_range},{name}="{domain.word}")'}
+    word = domain.word if isinstance(domain, Whole) and domain.word else not_given
+    if word:
+        name = cell or public_name(key)
+        high = domain.high if not isinstance(domain.high, str) else highest or public_name(domain.high)
+        whole = f"*({name}=INT({name}))" if isinstance(domain, Whole) else ""
+        in_range = f"({name}>={domain.low})*({name}<={high}){whole}=1"
+        return {**rule, "validate": "custom", "value": f'=IF(ISNUMBER({name}),{in_range},{name}="{word}")'}
     kind = "integer" if isinstance(domain, Whole) else "decimal"
     return {**rule, "validate": kind, "criteria": "between", "minimum": domain.low, "maximum": domain.high}
 
@@ -83,6 +90,22 @@ def fault_formulas(book: Book, key: str, row: int) -> CheckedInput:
     if declared.optional:
         return CheckedInput(None, f"=IF(ISBLANK({public_name(key)}),0,IF(ISNUMBER({typed}),{in_range},1))")
     return CheckedInput(None, f"=IF(ISNUMBER({typed}),{in_range},1)")
+
+
+def row_fault(book: Book, key: str, cell: str, bounds: tuple[str, str]) -> str:
+    """How a row of a job table finds fault with one of its inputs: 1 when it is not what it must be, else 0.
+
+    bounds: the cells that hold the lowest and the highest value.
+    """
+    declared = book.job.inputs[key]
+    domain = declared.domain
+    if isinstance(domain, Choice):
+        return f"=1-SUMPRODUCT(({column_name(domain.table, None)}={cell})*1)"
+    whole = f"*({cell}=INT({cell}))" if isinstance(domain, Whole) else ""
+    in_range = f"1-({cell}>={bounds[0]})*({cell}<={bounds[1]}){whole}"
+    word = domain.word if isinstance(domain, Whole) and domain.word else "none" if declared.optional else ""
+    other = f'IF(ISTEXT({cell}),1-({cell}="{word}"),1)' if word else "1"
+    return f"=IF(ISNUMBER({cell}),{in_range},{other})"
 
 
 def _cut(text: str, length: int = 255) -> str:

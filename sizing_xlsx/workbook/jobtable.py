@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..formula.declare import Choice, Number
 from ..formula.expression import Expr, names_in, replace
 from ..formula.job import Job
 from ..formula.render import column_name, public_name, sheet_formula
 from . import page
 
 if TYPE_CHECKING:
-    from .book import Book
+    from .book import Book, Raw
 
 LONGEST_FORMULA = 160
 DEEPEST_NESTING = 3
@@ -26,19 +27,19 @@ ROW = "{row}"  # stands for a row's number in the formulas of a table
 class JobTable:
     """The layout of a job table: which columns it has and what stands in them.
 
-    results: terms that the caller shows; each keeps a column of its own.
+    results: terms that the caller shows; each keeps a column of its own. also: further terms that keep theirs,
+    among those that follow; they read no input that the results do not.
     """
 
-    def __init__(self, job: Job, results: Sequence[str]) -> None:
+    def __init__(self, job: Job, results: Sequence[str], also: Sequence[str] = ()) -> None:
         self.job = job
         self.results = tuple(results)
-        self.inputs = [key for key, declared in job.inputs.items() if declared.follows_job]
-        order = job.needed(results)
-        used = {symbol for key in order for symbol in names_in(job.trees[key])}
-        self.inputs = [key for key in self.inputs if key in used]
+        self.inputs = inputs_used(job, results)
+        order = job.needed((*results, *also))
         moving = job.depends_on(self.inputs)
         self.local = moving
-        self.trees = compact({key: job.trees[key] for key in order if key in moving}, self.results, self._text)
+        kept = (*self.results, *also)
+        self.trees = compact({key: job.trees[key] for key in order if key in moving}, kept, self._text)
         self.terms = [*self.results, *(key for key in self.trees if key not in self.results)]
         self.columns = [*self.results, *self.inputs, *self.terms[len(self.results) :]]
 
@@ -64,6 +65,12 @@ class JobTable:
         wanted = tuple(self.trees)
         row = dict(zip(wanted, self.job.scalar(wanted)(**inputs), strict=True))
         return {**{key: inputs.get(key, self.job.inputs[key].default) for key in self.inputs}, **row}
+
+
+def inputs_used(job: Job, results: Sequence[str]) -> list[str]:
+    """The inputs that make a job and that the results follow from, in the order of their declaration."""
+    used = {symbol for key in job.needed(results) for symbol in names_in(job.trees[key])}
+    return [key for key, declared in job.inputs.items() if declared.follows_job and key in used]
 
 
 def compact(trees: dict[str, Expr], keep: Iterable[str], text: Any) -> dict[str, Expr]:
@@ -98,22 +105,33 @@ def _number(book: Book, unit: str) -> Any:
         return book.styles["r_calc3"]
     if " per " in unit or unit == "count":
         return book.styles.variant("r_calc0", format="general")
-    return book.styles["r_calc0"]
+    # A job that is far too large takes terabytes, which no column for gigabytes in bytes has room for.
+    return book.styles.variant("r_calc0", shrink=True)
+
+
+def typed_style(job: Job, key: str) -> str:
+    """The style of an input's cells in a table where it can be typed; numbers may give way to a word."""
+    domain = job.inputs[key].domain
+    if isinstance(domain, Choice):
+        return "g_text_r"
+    return "g_dec3" if isinstance(domain, Number) and job.unit_of(key) == "GB" else "g_num"
 
 
 def write_job_table(
     book: Book,
     title: str,
     table: JobTable,
-    rows: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Any]]],
+    rows: Sequence[tuple[str | Raw, Mapping[str, Any], Mapping[str, Any]]],
     *,
     heading: str,
     first_row: int = 9,
+    typed_from: int | None = None,
 ) -> None:
     """Write the rows of a job table on a sheet of its own, from `first_row` (0-based) and column B on.
 
     rows: label, the job's inputs as values, and what their cells hold where that is not the value itself (a
     formula). An optional input that is not given says "none". The results come first, and only they are printed.
+    typed_from: the row, from 0, from which on inputs that are values can be typed over.
     """
     ws, styles = book.sheet(title), book.styles
     header, unit = styles["th_r"], styles["th_u"]
@@ -129,7 +147,7 @@ def write_job_table(
     for at, (label, inputs, cells) in enumerate(rows):
         row = first_row + at
         values = table.values(inputs)
-        ws.write_string(row, 1, label, styles["r_label"])
+        book.put(ws, row, 1, label, styles["r_label"])
         for column, key in enumerate(table.columns, 2):
             value = values[key]
             style = text_style if isinstance(value, (str, type(None))) else _number(book, job.unit_of(key))
@@ -137,5 +155,7 @@ def write_job_table(
                 ws.write_formula(row, column, formulas[key].replace(ROW, str(row + 1)), style, value)
             else:
                 content = cells.get(key, value)
+                if typed_from is not None and at >= typed_from and key not in cells:
+                    style = styles[typed_style(job, key)]
                 book.put(ws, row, column, "none" if content is None else content, style)
     page.print_area(ws, first_row + len(rows) - 1, 1 + len(table.results))

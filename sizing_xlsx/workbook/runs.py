@@ -1,109 +1,198 @@
-"""Measured runs as jobs: their inputs, what was measured, and what both families predict."""
+"""Runs as jobs: their inputs, what was measured or traced, and what both families predict.
+
+The table of runs has three parts that follow each other: the shipped sweep, own runs from a results file, and
+spare rows. A spare row has no id; behind it stand the worked job's inputs, so that all its terms are numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ..presets.sweeps import run_inputs
 from .jobtable import JobTable
+from .own_runs import (
+    COMPLETED,
+    MOST_RUNS,
+    OUT_OF_MEMORY,
+    PREDICTIONS,
+    RESULTS_FILE,
+    SPARE_ROWS,
+    Merged,
+    inputs_of,
+    merged,
+)
 
 if TYPE_CHECKING:
     from .book import Book
 
-RESULTS = (
-    "traced_allocated", "published_allocated", "traced_reserved", "published_reserved", "verdict_code", "fit_verdict",
-)  # fmt: skip
-_OPTIMIZERS = {"adam": "Adam", "adam8bit": "8-bit Adam"}
-_PRECISIONS = {"bf16_autocast": "bf16 autocast", "fp16_autocast": "fp16 autocast", "fp32": "fp32"}
+OWN = "own"  # the lever of the runs that are not of the sweep
+VISIBLE = ("batch_size", "sequence_length", "activation_checkpointing")  # inputs that stand on Validation itself
+_LEVERS = {
+    "baseline": "Baseline", "batch_size": "Batch", "seq_len": "Sequence", "lora_rank": "Rank",
+    "checkpointing": "Checkpointing", "adapter_placement": "Adapter layers", "base_precision": "Base format",
+    "combined": "Combined", "optimizer": "Optimizer", "checkpointing_batch": "Batch, checkpt.",
+    "checkpointing_seq": "Sequence, checkpt.", "precision": "Precision",
+}  # fmt: skip
+_SETTINGS = {
+    "baseline": "as worked", "False": "off", "True": "on", "adam": "Adam", "adam8bit": "8-bit Adam",
+    "checkpointing": "checkpointed", "both": "both",
+}  # fmt: skip
 
 
-def run_inputs(kind: str, run: Mapping[str, Any], card: str) -> dict[str, Any]:
-    """A row of presets/measured/ as the inputs of its job. kind: "lora" or "training"."""
-    inputs = {
-        "batch_size": run["batch_size"],
-        "sequence_length": run["sequence_length"],
-        "compute_precision": _PRECISIONS[run["compute"]],
-        "optimizer_choice": _OPTIMIZERS[run["optimizer"]],
-        "activation_checkpointing": "On" if run["checkpointing"] else "Off",
-        "gpu_choice": card,
-    }
-    if kind == "training":
-        return {
-            **inputs,
-            "hidden_size_override": run["hidden_size"],
-            "layer_count_override": run["layers"],
-            "attention_heads_override": run["attention_heads"],
-            "mlp_width_override": run["ff_multiplier"] * run["hidden_size"],
-            "vocabulary_size_override": run["output_width"],
-            "parameter_count_override": run["parameters"],
-        }
-    layers = run["adapter_layers"]
-    return {
-        **inputs,
-        "base_storage_format": run["base_storage"],
-        "lora_rank": run["lora_rank"],
-        "adapter_layers": layers if layers == "all" else int(layers.partition("-")[2]),
-    }
-
-
+@dataclass(frozen=True)
 class Run:
-    """One measured run beside its predictions, in GB; errors are shares, rounded as they are shown."""
+    """One row of the table: memory in GB, None where there is none; errors are shares, rounded as they are shown.
 
-    def __init__(self, measured: Mapping[str, Any], inputs: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        self.measured, self.inputs, self.values = measured, inputs, values
-        self.failed: bool = measured["measured_oom"]
-        self.peak: float | None = measured["measured_peak_allocated_gb"]
-        self.reserved: float | None = measured["measured_peak_reserved_gb"]
+    lever: what the sweep varies, or OWN. words, setting: what the cells say. outcome: "" where it is not known.
+    """
 
-    def predicted(self, result: str) -> float:
-        """A predicted figure in GB."""
+    id: str
+    lever: str
+    words: str
+    setting: str | int
+    inputs: Mapping[str, Any]
+    outcome: str = ""
+    peak: float | None = None
+    reserved: float | None = None
+    trace_peak: float | None = None
+    trace_reserved: float | None = None
+    source: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def spare(self) -> bool:
+        """Whether the row waits for a run."""
+        return not self.id
+
+    def predicted(self, result: str) -> float | str:
+        """A predicted figure in GB, or "not traced"."""
+        if result.startswith("traced") and not self.values["traced_available"]:
+            return "not traced"
         return float(self.values[result] / 1e9)
 
-    def error(self, result: str) -> float:
-        """Predicted over measured peak, less 1; without a negative zero."""
-        assert self.peak is not None
-        return round(self.predicted(result) / self.peak - 1, 4) + 0.0
+    def error(self, result: str) -> float | None:
+        """Predicted over measured peak, less 1; without a negative zero. None where one of them is missing."""
+        predicted = self.predicted(result)
+        if self.spare or self.peak is None or isinstance(predicted, str):
+            return None
+        return round(predicted / self.peak - 1, 4) + 0.0
 
-    def above(self) -> float:
+    def above(self) -> float | None:
         """By how much the upper estimate exceeds what was reserved."""
-        assert self.reserved is not None
-        return self.predicted("traced_reserved") / self.reserved - 1
+        predicted = self.predicted("traced_reserved")
+        if self.spare or self.reserved is None or isinstance(predicted, str):
+            return None
+        return predicted / self.reserved - 1
+
+    def trace_error(self) -> float | None:
+        """By how much the step trace differs from the measured peak, without its sign."""
+        if self.spare or self.peak is None or self.trace_peak is None:
+            return None
+        return abs(round(self.trace_peak / self.peak - 1, 4))
 
     def call(self) -> str:
-        """Whether the verdict (1 fits, 2 tight, 3 does not fit) agrees with what happened."""
+        """Whether the verdict (1 fits, 2 tight, 3 does not fit) agrees with what happened; "none": it is not known."""
+        if self.spare or not self.outcome:
+            return "none"
         code = self.values["verdict_code"]
         if code == 2:
             return "Undecided"
-        return "Right" if self.failed == (code > 2) else "Wrong"
+        return "Right" if (code < 2) == (self.outcome == COMPLETED) else "Wrong"
 
 
 class Runs:
-    """All measured runs of a job, and the job table that predicts them."""
+    """All runs of a job, and the job table that predicts them: `all` is `sweep`, then `own`, then spare rows."""
 
     def __init__(self, book: Book) -> None:
-        spec = book.template["validation"]
-        measured: Sequence[Mapping[str, Any]] = getattr(book.presets, spec["rows"] + "_sweep")
-        self.table = JobTable(book.job, RESULTS)
-        self.shown: Sequence[str] = book.job.tables["verdicts"].columns["shown"]
-        allowances = {key: value for key, value in book.job.defaults().items() if not book.job.inputs[key].follows_job}
-        self.all: list[Run] = []
-        for row in measured:
-            inputs = {**book.job.worked, **allowances, **run_inputs(spec["rows"], row, spec["card"])}
-            self.all.append(Run(row, inputs, self.table.values(inputs)))
-        self.completed = [run for run in self.all if not run.failed]
-        if not self.completed:
+        job, spec = book.job, book.template["validation"]
+        self.book = book
+        self.rules = job.fault_rules
+        self.table = JobTable(job, PREDICTIONS, ("traced_available", *self.rules))
+        self.shown: Sequence[str] = job.tables["verdicts"].columns["shown"]
+        allowances = {key: value for key, value in job.defaults().items() if not job.inputs[key].follows_job}
+        self.worked = {**job.worked, **allowances}
+        found = merged(book.results, job.name)
+        shipped = getattr(book.presets, spec["rows"] + "_sweep")
+        if all(row["measured_oom"] for row in shipped):
             raise ValueError(f"presets/measured: the {spec['rows']} sweep has no completed run; put its rows back")
+        self.sweep = [self._of_sweep(row, found) for row in shipped]
+        self.own = [self._own(pair) for pair in found.values()]
+        if len(self.own) > MOST_RUNS:
+            raise ValueError(
+                f"{RESULTS_FILE} has {len(self.own):,} {job.name} runs of its own; a workbook takes at most "
+                f"{MOST_RUNS}: split the file"
+            )
+        first = self.sweep[0].inputs
+        spare = self._run("", "", "", "", {**self.worked, **{key: first[key] for key in VISIBLE}})
+        self.all = [*self.sweep, *self.own, *[spare] * SPARE_ROWS]
         self.calls = [run.call() for run in self.all]
+
+    def _run(self, ident: str, lever: str, words: str, setting: str | int, inputs: Mapping[str, Any]) -> Run:
+        return Run(ident, lever, words, setting, inputs, values=self.table.values(inputs))
+
+    def _of_sweep(self, row: Mapping[str, Any], found: dict[str, Merged]) -> Run:
+        """A shipped run; where the results file repeats it, its figures take the place of the shipped ones."""
+        spec = self.book.template["validation"]
+        inputs = {**self.worked, **run_inputs(spec["rows"], row, spec["card"])}
+        pair = found.pop(row["id"].casefold(), Merged(None, None))
+        if pair.measured or pair.traced:
+            inputs = inputs_of(pair, self.book.job, inputs, fixed=True)
+        setting = str(row["lever_value"])
+        words: Any = int(setting) if setting.isdigit() else _SETTINGS.get(setting, setting.replace("upper-", "top "))
+        run = replace(
+            self._run(row["id"], row["lever"], _LEVERS[row["lever"]], words, inputs),
+            outcome=OUT_OF_MEMORY if row["measured_oom"] else COMPLETED,
+            peak=row["measured_peak_allocated_gb"],
+            reserved=row["measured_peak_reserved_gb"],
+            source=f"measured: {row['source']}",
+        )
+        for trace in getattr(self.book.presets, spec["rows"] + "_trace"):
+            if trace["id"] == row["id"]:
+                run = replace(
+                    run,
+                    trace_peak=_gb(trace["peak_allocated_bytes"]),
+                    trace_reserved=_gb(trace["peak_reserved_bytes"]),
+                )
+        shipped = "" if pair.measured else run.source
+        return _with_figures(run, pair, shipped)
+
+    def _own(self, pair: Merged) -> Run:
+        inputs = inputs_of(pair, self.book.job, self.worked, fixed=False)
+        model = inputs["base_model"]
+        setting = "" if model == self.book.job.worked["base_model"] else model.rpartition("/")[2][:20].strip()
+        return _with_figures(self._run(pair.id, OWN, "Own run", setting, inputs), pair, "")
 
     def verdict(self, run: Run) -> str:
         """The verdict of a run, as it is shown."""
         return str(self.shown[run.values["verdict_code"] - 1])
 
-    def worst(self, result: str) -> float:
-        """The largest absolute error over the completed runs."""
-        return max(abs(run.error(result)) for run in self.completed)
+    def known(self, figure: str, result: str = "") -> list[float]:
+        """A figure of every run that has it: "error" of a result (without its sign), "above" or "trace_error"."""
+        found = [getattr(run, figure)(*([result] if result else [])) for run in self.all]
+        return [abs(value) if figure == "error" else value for value in found if value is not None]
 
-    def middle(self, result: str) -> float:
-        """The median absolute error over the completed runs."""
-        return median(abs(run.error(result)) for run in self.completed)
+    @property
+    def peaks(self) -> list[float]:
+        """The measured peaks."""
+        return [run.peak for run in self.all if run.peak is not None]
+
+
+def _gb(size: int | None) -> float | None:
+    return None if size is None else size / 1e9
+
+
+def _with_figures(run: Run, pair: Merged, shipped: str) -> Run:
+    """The run with what the results file says of it. shipped: where its own measured figures come from."""
+    if (row := pair.measured) is not None:
+        failed = row.outcome == "oom"
+        run = replace(
+            run,
+            outcome=OUT_OF_MEMORY if failed else COMPLETED,
+            peak=_gb(row.peak_allocated_bytes),
+            reserved=_gb(row.peak_reserved_bytes),
+        )
+    if (row := pair.traced) is not None:
+        run = replace(run, trace_peak=_gb(row.peak_allocated_bytes), trace_reserved=_gb(row.peak_reserved_bytes))
+    return replace(run, source="; ".join(text for text in (shipped, pair.source) if text))

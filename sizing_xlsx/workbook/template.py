@@ -23,7 +23,7 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     "moments": ("name", "term", "alive"),
     "boundary": ("note",),
     "chart_parts": ("base",),
-    "validation": ("rows", "title", "card", "stamp", "limits", "note", "levers"),
+    "validation": ("rows", "title", "card", "stamp", "limits", "note", "own_note", "workings", "levers"),
     "start": ("sentence", "evidence"),
 }
 ROW_KEYS = ("input", "term", "label", "help", "sentence", "tall", "own")

@@ -214,7 +214,7 @@ def _write_chart_data(book: Book) -> None:
             ),
         ):
             put(first + 12, column, Raw(formula, value), styles["r_calc0" if column == 1 else "r_calc1"])
-    page.print_area(ws, 96, last)
+    page.print_area(ws, book.chart_data_end, last, [book.chart_data_runs])
 
 
 def _other_label(book: Book) -> Any:

@@ -18,6 +18,7 @@ from ..inputs import fault_formulas
 from ..words import sentence
 
 if TYPE_CHECKING:
+    from ...formula.job import Job
     from ..book import Book
 
 TITLE = "Checks"
@@ -32,6 +33,7 @@ _INPUT_COLUMNS = ("Input", "As entered", "Allowed", "Lowest", "Highest", "Row", 
 _RULE_COLUMNS = ("Rule", "", "", "", "", "", "Fault", "", "What is wrong")
 _WARNING_COLUMNS = ("Warning", "", "", "", "", "", "Raised", "", "What to know")
 _NUMERIC = ("As entered", "Lowest", "Highest", "Row", "Fault", "Raised", "In force", "Value")
+_FIRST_INPUT = 4  # row of the first input, from 0
 _FAULT, _IN_FORCE, _WORDS = 7, 8, 9  # columns H, I, J
 
 
@@ -47,6 +49,7 @@ def write(book: Book) -> None:
         ),
     )
     row = first = _header(book, 2, last, "Inputs", _INPUT_COLUMNS)
+    assert first == _FIRST_INPUT
     for key, declared in job.inputs.items():
         _input_row(book, row, key, declared)
         row += 1
@@ -66,6 +69,12 @@ def write(book: Book) -> None:
     page.formula_marks(ws, styles, (first, _FAULT, row - 1, _FAULT), f"=$H{first + 1}=1", "check")
     row = _results(book, row, last, checks, warnings)
     page.print_area(ws, row, last)
+
+
+def bounds(job: Job, key: str) -> tuple[str, str]:
+    """The cells with the lowest and the highest value of an input, for other sheets."""
+    number = _FIRST_INPUT + list(job.inputs).index(key) + 1
+    return f"{TITLE}!$E${number}", f"{TITLE}!$F${number}"
 
 
 def _header(book: Book, row: int, last: int, name: str, columns: tuple[str, ...]) -> int:

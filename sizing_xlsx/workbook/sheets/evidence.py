@@ -1,39 +1,28 @@
-"""The evidence of the Validation sheet: its answer strip, and its two charts with their data."""
+"""The evidence of the Validation sheet: its answer strip, and its two charts with their data.
+
+All of it counts every row that holds a run, and passes over rows that are spare, faulty or not traced.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ...formula.primitives import fixed
 from .. import charts, page
 from ..book import Raw
+from ..own_runs import COMPLETED, OUT_OF_MEMORY
 from ..page import Tile
-from ..runs import Run, Runs
+from ..runs import OWN, Runs
+from .run_workings import FIRST, TITLE, extra_area
 
 if TYPE_CHECKING:
     from ..book import Book
 
-TITLE, WORKINGS, DATA = "Validation", "Validation workings", "Chart data"
-FIRST = 9  # row of the first run, from 0, on both sheets
-EXTRA = {
-    "traced": "Traced error, absolute",
-    "published": "Published error, absolute",
-    "above": "Upper estimate above measured",
-}
+DATA = "Chart data"
 _DATA_ROW = 55  # where the charts' figures begin on Chart data
-
-
-def workings_cell(runs: Runs, at: int, result: str) -> str:
-    """The workings' cell of a run's result, as a formula refers to it."""
-    return f"'{WORKINGS}'!{page.cell(FIRST + at, 2 + runs.table.column(result), column_fixed=True)}"
-
-
-def _workings_area(runs: Runs, extra: str) -> str:
-    """A column that the workings have beside the job table, over all runs."""
-    column = 2 + len(runs.table.columns) + list(EXTRA).index(extra)
-    top = page.cell(FIRST, column, row_fixed=True, column_fixed=True)
-    bottom = page.cell(FIRST + len(runs.all) - 1, column, row_fixed=True, column_fixed=True)
-    return f"'{WORKINGS}'!{top}:{bottom}"
+_NONE = "none"
 
 
 def _percent(value: float, digits: int) -> str:
@@ -44,20 +33,34 @@ def _fixed(function: str, area: str, digits: int) -> str:
     return f"FIXED(ROUND({function}({area})*Percent_Count,{digits})+0,{digits})"
 
 
+def _share(function: str, area: str, digits: int) -> str:
+    """A statistic of an area as a percentage, in words."""
+    return _fixed(function, area, digits) + '&"%"'
+
+
+def _some(area: str, formula: str, otherwise: str = _NONE) -> str:
+    """A formula that gives way to words while an area holds no number."""
+    return f'IF(COUNT({area})=0,"{otherwise}",{formula})'
+
+
+def _said(function: Callable[[Sequence[float]], float], values: Sequence[float], digits: int) -> str:
+    return _percent(function(values), digits) if values else _NONE
+
+
 def write_strip(book: Book, runs: Runs, last: int) -> None:
     """Worst and median errors, how many calls were right, and whether the upper estimate ever was too low."""
-    top, bottom = FIRST + 1, FIRST + len(runs.all)
-    calls, outcomes, batches = f"$R${top}:$R${bottom}", f"$P${top}:$P${bottom}", f"$E${top}:$E${bottom}"
-    done, right, wrong = len(runs.completed), runs.calls.count("Right"), runs.calls.count("Wrong")
-    failed, undecided = len(runs.all) - done, runs.calls.count("Undecided")
+    calls, outcomes = f"$R${FIRST + 1}:$R${FIRST + len(runs.all)}", extra_area(runs, "outcome")
+    right, wrong, undecided = (runs.calls.count(word) for word in ("Right", "Wrong", "Undecided"))
+    done, failed = (sum(run.outcome == word for run in runs.all) for word in (COMPLETED, OUT_OF_MEMORY))
     limit, detail = book.template["validation"]["limits"]
     sentence = Raw(
         f'=IF(COUNTIF({calls},"Wrong")=0,"No fit call was wrong: ",COUNTIF({calls},"Wrong")&" fit calls were wrong: ")'
-        f'&COUNTIF({outcomes},"Completed")&" runs completed, "'
-        f'&COUNTIF({outcomes},"Out of memory")&" ran out of memory."',
+        f'&COUNTIF({outcomes},"{COMPLETED}")&" runs completed, "'
+        f'&COUNTIF({outcomes},"{OUT_OF_MEMORY}")&" ran out of memory."',
         (f"{wrong} fit calls were wrong: " if wrong else "No fit call was wrong: ")
         + f"{done} runs completed, {failed} ran out of memory.",
     )
+    called = "+".join(f'COUNTIF({calls},"{word}")' for word in ("Right", "Wrong", "Undecided"))
     page.strip(
         book.sheet(TITLE),
         book.styles,
@@ -73,7 +76,7 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
                 6,
                 8,
                 "Fit calls that were right",
-                Raw(f'=COUNTIF({calls},"Right")&" of "&COUNT({batches})', f"{right} of {len(runs.all)}"),
+                Raw(f'=COUNTIF({calls},"Right")&" of "&({called})', f"{right} of {right + wrong + undecided}"),
                 Raw(
                     f'=COUNTIF({calls},"Undecided")&" undecided, "&COUNTIF({calls},"Wrong")&" wrong"',
                     f"{undecided} undecided, {wrong} wrong",
@@ -81,35 +84,49 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
                 "tile_text",
             ),
             _band_tile(runs, 9, 12),
-            Tile(13, 17, "What this does not show", limit, detail, "tile_text"),
+            _trace_tile(runs, 13, 15),
+            Tile(16, 20, "What the shipped runs do not show", limit, detail, "tile_text"),
         ],
     )
 
 
-def _error_tile(runs: Runs, first: int, last: int, family: str) -> Tile:
-    area, result = _workings_area(runs, family), f"{family}_allocated"
+def _tile(first: int, last: int, label: str, area: str, values: Sequence[float], otherwise: str) -> Tile:
+    """The worst and the median of a column of errors."""
+    middle = f'"median "&{_share("MEDIAN", area, 2)}'
+    note = f"median {_said(median, values, 2)}" if values else otherwise
     return Tile(
         first,
         last,
-        f"Worst error, {family}",
-        Raw(f'={_fixed("MAX", area, 2)}&"%"', _percent(runs.worst(result), 2)),
-        Raw(f'="median "&{_fixed("MEDIAN", area, 2)}&"%"', f"median {_percent(runs.middle(result), 2)}"),
+        label,
+        Raw(f"={_some(area, _share('MAX', area, 2))}", _said(max, values, 2)),
+        Raw(f"={_some(area, middle, otherwise)}", note),
         "tile_text",
     )
 
 
+def _error_tile(runs: Runs, first: int, last: int, family: str) -> Tile:
+    values = runs.known("error", f"{family}_allocated")
+    return _tile(first, last, f"Worst error, {family}", extra_area(runs, family), values, "nothing measured")
+
+
+def _trace_tile(runs: Runs, first: int, last: int) -> Tile:
+    area, values = extra_area(runs, "trace"), runs.known("trace_error")
+    return _tile(first, last, "Worst error, step trace", area, values, "no step traced yet")
+
+
 def _band_tile(runs: Runs, first: int, last: int) -> Tile:
-    area, above = _workings_area(runs, "above"), [run.above() for run in runs.completed]
+    area, above = extra_area(runs, "above"), runs.known("above")
     never = sum(1 for share in above if share >= 0)
-    low, high = _percent(min(above), 0).rstrip("%"), _percent(max(above), 0)
+    low, high = _said(min, above, 0).rstrip("%"), _said(max, above, 0)
+    words = f'{_fixed("MIN", area, 0)}&" to "&{_share("MAX", area, 0)}&" above measured reserved"'
     return Tile(
         first,
         last,
         "Upper estimate never too low",
         Raw(f'=COUNTIF({area},">=0")&" of "&COUNT({area})', f"{never} of {len(above)}"),
         Raw(
-            f'={_fixed("MIN", area, 0)}&" to "&{_fixed("MAX", area, 0)}&"% above measured reserved"',
-            f"{low} to {high} above measured reserved",
+            f"={_some(area, words, 'nothing measured')}",
+            f"{low} to {high} above measured reserved" if above else "nothing measured",
         ),
         "tile_text",
     )
@@ -120,10 +137,11 @@ def write_charts(book: Book, runs: Runs, row: int) -> None:
     levers = book.template["validation"]["levers"]
     count, lines = len(runs.all), _DATA_ROW + len(runs.all) + 3
     titles = lines + 4
+    book.chart_data_runs, book.chart_data_end = _DATA_ROW, titles + 1
     _write_points(book, runs, levers)
     _write_lines(book, runs, lines)
     put, label = book.putter(book.sheet(DATA)), book.styles["label"]
-    put(titles, 1, "Traced estimates lie on the line of measured peaks", label)
+    put(titles, 1, _line_title(book, runs), label)
     put(titles + 1, 1, _error_title(runs), label)
 
     def column(at: int) -> list[Any]:
@@ -142,7 +160,7 @@ def write_charts(book: Book, runs: Runs, row: int) -> None:
         below=line(4, "10% below"),
         levers=[charts.Points(lever["name"], column(1), column(at)) for at, lever in enumerate(levers, 2)],
     )
-    alt = "Traced peak against measured peak of every completed run, with lines 10% above and below"
+    alt = "Traced peak against measured peak of every completed run, own ones included, with lines 10% above and below"
     charts.place(ws, row, 1, chart, size=looks["predicted_against_measured"]["size"], alt=alt)
     errors = 2 + len(levers)
     chart = charts.error_by_run(
@@ -159,23 +177,30 @@ def write_charts(book: Book, runs: Runs, row: int) -> None:
 def _write_points(book: Book, runs: Runs, levers: list[dict[str, Any]]) -> None:
     put, styles = book.putter(book.sheet(DATA)), book.styles
     headers = ("Measured", *(lever["name"] for lever in levers), "Traced error", "Published error")
+    book.sheet(DATA).set_row(_DATA_ROW, book.look["rows"]["header_two_lines"])
     for column, text in enumerate(headers, 1):
         put(_DATA_ROW, column, text, styles["th_r"])
     for at, run in enumerate(runs.all):
-        row = _DATA_ROW + 1 + at
-        put(row, 1, _or_missing(run, f"'{TITLE}'!$H{FIRST + at + 1}", run.peak), styles["r_calc3"])
+        row, number = _DATA_ROW + 1 + at, FIRST + at + 1
+        errors = run.error("traced_allocated"), run.error("published_allocated")
+        # A run without a published error has no measured peak, or is no run at all.
+        shown = _or_missing(f"'{TITLE}'!$L{number}", f"'{TITLE}'!$H{number}", None if errors[1] is None else run.peak)
+        put(row, 1, shown, styles["r_calc3"])
+        lever_of = run.lever if at < len(runs.sweep) else OWN
         for column, lever in enumerate(levers, 2):
-            mine = run.measured["lever"] in lever["keys"] and not run.failed
-            shown = Raw(f"='{TITLE}'!$I{FIRST + at + 1}", run.predicted("traced_allocated"))
-            put(row, column, shown if mine else Raw("=NA()", "#N/A"), styles["r_calc3"])
-        for column, (source, result) in enumerate((("J", "traced"), ("L", "published")), 2 + len(levers)):
-            error = None if run.failed else run.error(f"{result}_allocated")
-            put(row, column, _or_missing(run, f"'{TITLE}'!${source}{FIRST + at + 1}", error), styles["r_err"])
+            cell = Raw("=NA()", "#N/A")
+            if lever_of in lever["keys"]:
+                predicted = None if errors[0] is None else run.predicted("traced_allocated")
+                cell = _or_missing(f"'{TITLE}'!$J{number}", f"'{TITLE}'!$I{number}", predicted)
+            put(row, column, cell, styles["r_calc3"])
+        for column, (source, error) in enumerate(zip("JL", errors, strict=True), 2 + len(levers)):
+            here = f"'{TITLE}'!${source}{number}"
+            put(row, column, _or_missing(here, here, error), styles["r_err"])
 
 
-def _or_missing(run: Run, cell: str, value: float | None) -> Raw:
-    """A figure of a run, or #N/A, which a chart leaves out."""
-    return Raw(f"=IF(ISNUMBER({cell}),{cell},NA())", "#N/A" if value is None else value)
+def _or_missing(known: str, cell: str, value: Any) -> Raw:
+    """A figure of a run where another is known, or #N/A, which a chart leaves out."""
+    return Raw(f"=IF(ISNUMBER({known}),{cell},NA())", "#N/A" if value is None else value)
 
 
 def _write_lines(book: Book, runs: Runs, row: int) -> None:
@@ -183,27 +208,40 @@ def _write_lines(book: Book, runs: Runs, row: int) -> None:
     put, styles = book.putter(book.sheet(DATA)), book.styles
     for column, text in enumerate(("Line", "Exact", "10% above", "10% below"), 1):
         put(row, column, text, styles["th_r"])
-    peaks = [run.peak for run in runs.completed if run.peak is not None]
     area = f"'{TITLE}'!$H${FIRST + 1}:$H${FIRST + len(runs.all)}"
-    band = book.values["chart_band"]
-    for at, (function, sign, factor, peak) in enumerate(
-        (("MIN", "-", 1 - band, min(peaks)), ("MAX", "+", 1 + band, max(peaks))), 1
+    band, peaks = book.values["chart_band"], runs.peaks
+    for at, (function, end_of, sign, factor) in enumerate(
+        (("MIN", min, "-", 1 - band), ("MAX", max, "+", 1 + band)), 1
     ):
-        end, number = peak * factor, row + at + 1
-        put(row + at, 1, Raw(f"={function}({area})*(1{sign}Chart_Band)", end), styles["r_calc3"])
-        put(row + at, 2, Raw(f"=$B{number}", end), styles["r_calc3"])
-        put(row + at, 3, Raw(f"=$B{number}*(1+Chart_Band)", end * (1 + band)), styles["r_calc3"])
-        put(row + at, 4, Raw(f"=$B{number}*(1-Chart_Band)", end * (1 - band)), styles["r_calc3"])
+        number = row + at + 1
+        end = end_of(peaks) * factor if peaks else None
+        cells = (
+            (f"=IF(COUNT({area})=0,NA(),{function}({area})*(1{sign}Chart_Band))", 1),
+            (f"=$B{number}", 1),
+            (f"=$B{number}*(1+Chart_Band)", 1 + band),
+            (f"=$B{number}*(1-Chart_Band)", 1 - band),
+        )
+        for column, (formula, share) in enumerate(cells, 1):
+            put(row + at, column, Raw(formula, "#N/A" if end is None else end * share), styles["r_calc3"])
+
+
+def _line_title(book: Book, runs: Runs) -> Raw:
+    """What the first chart shows, as long as it shows it."""
+    area, errors = extra_area(runs, "traced"), runs.known("error", "traced_allocated")
+    near, far = "Traced estimates lie on the line of measured peaks", "Traced estimates are up to "
+    off = f'IF(MAX({area})<=Large_Error,"{near}","{far}"&{_share("MAX", area, 1)}&" off the line")'
+    if not errors:
+        return Raw(f"={_some(area, off, 'Nothing measured yet')}", "Nothing measured yet")
+    words = near if max(errors) <= book.values["large_error"] else f"{far}{_said(max, errors, 1)} off the line"
+    return Raw(f"={_some(area, off, 'Nothing measured yet')}", words)
 
 
 def _error_title(runs: Runs) -> Raw:
-    traced, published = (_workings_area(runs, family) for family in ("traced", "published"))
+    (traced, near), (published, far) = (
+        (extra_area(runs, family), runs.known("error", f"{family}_allocated")) for family in ("traced", "published")
+    )
     formula = (
-        f'="Traced is within "&{_fixed("MAX", traced, 2)}&"%; published is up to "'
-        f'&{_fixed("MAX", published, 1)}&"% off"'
+        f'="Traced is within "&{_some(traced, _share("MAX", traced, 2))}&"; published is up to "'
+        f'&{_some(published, _share("MAX", published, 1))}&" off"'
     )
-    words = (
-        f"Traced is within {_percent(runs.worst('traced_allocated'), 2)}; "
-        f"published is up to {_percent(runs.worst('published_allocated'), 1)} off"
-    )
-    return Raw(formula, words)
+    return Raw(formula, f"Traced is within {_said(max, near, 2)}; published is up to {_said(max, far, 1)} off")

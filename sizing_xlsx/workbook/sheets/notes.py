@@ -28,4 +28,9 @@ def write(book: Book) -> None:
         put(row, 1, name, styles["label"])
         put(row, 2, words, styles["label"])
         row += 1
+    for name, words in book.told.items():
+        ws.set_row(row, max(15, page.wrapped_height((words, 92))))
+        put(row, 1, name, styles.variant("label", vertical="top"))
+        put(row, 2, words, styles.variant("text_w", vertical="top"))
+        row += 1
     page.print_area(ws, row, last)

@@ -13,7 +13,7 @@ TITLE = "Start"
 _QUESTIONS = (
     ("Does my job fit this card?", "Verdict, headroom, line items", "The inputs of your job", "Sizing"),
     ("What if a shape or an allowance differs?", "Every preset, and room for your own", "What differs", "Overrides"),
-    ("Can I trust these figures?", "Predicted beside measured, every run", "Nothing", "Validation"),
+    ("Can I trust these figures?", "Predicted beside measured, every run", "Own runs, if you have any", "Validation"),
     ("Which models and formats are known?", "Shapes, formats and choices, with sources", "Nothing", "Presets"),
     ("How much of a card can be used?", "Usable totals, with sources", "Nothing", "GPUs"),
     ("How does a figure come about?", "Every term, in words and as a formula", "Nothing", "Workings"),

@@ -1,7 +1,8 @@
-"""Validation: every measured run beside both predictions, computed by formulas in the row.
+"""Validation: every run beside both predictions, computed by formulas in the row, with room for more runs.
 
-The visible sheet holds the runs and their measured figures; "Validation workings" is a job table whose rows have
-those runs' inputs. Both move when an allowance on Overrides is changed, and with nothing else on Sizing.
+The visible sheet holds the runs and their measured figures; the rows of "Validation workings" have their inputs.
+Both move when an allowance on Overrides is changed, and with nothing else on Sizing. A row without an id is spare:
+all its formulas show nothing until a run is typed or written into it.
 """
 
 from __future__ import annotations
@@ -10,31 +11,35 @@ from typing import TYPE_CHECKING, Any
 
 from .. import page
 from ..book import Raw
-from ..jobtable import write_job_table
-from ..runs import Run, Runs
-from . import evidence
-from .evidence import FIRST, TITLE, WORKINGS
+from ..inputs import validation
+from ..own_runs import COMPLETED, KEY, LONGEST_ID, LONGEST_SOURCE, figure_names, input_names
+from ..runs import VISIBLE, Run, Runs
+from . import evidence, run_workings
+from .run_workings import FIRST, OUTCOMES, TITLE, extra_cell, workings_cell
 
 if TYPE_CHECKING:
     from ..book import Book
 
-_GROUPS = ((1, 6, "Run"), (7, 11, "Peak allocated, GB"), (12, 14, "Reserved, GB"), (15, 17, "Did it run?"))
+_GROUPS = (
+    (1, 6, "Run"), (7, 11, "Peak allocated, GB"), (12, 14, "Reserved, GB"), (15, 17, "Did it run?"),
+    (18, 19, "Step trace, GB"), (20, 20, ""),
+)  # fmt: skip
 _HEADERS = (
     ("Run", "th"), ("Lever", "th"), ("Setting", "th_r"), ("Batch", "th_r"), ("Sequence", "th_r"),
     ("Checkpointing", "th_i"), ("Measured", "th_r"), ("Traced", "th_r"), ("Error", "th_r"), ("Published", "th_r"),
     ("Error", "th_r"), ("Measured", "th_r"), ("Upper estimate", "th_r"), ("Published", "th_r"), ("Outcome", "th_i"),
-    ("Called", "th"), ("Call", "th"),
+    ("Called", "th"), ("Call", "th"), ("Allocated", "th_r"), ("Reserved", "th_r"), ("Where from", "th_i"),
 )  # fmt: skip
-_LEVERS = {
-    "baseline": "Baseline", "batch_size": "Batch", "seq_len": "Sequence", "lora_rank": "Rank",
-    "checkpointing": "Checkpointing", "adapter_placement": "Adapter layers", "base_precision": "Base format",
-    "combined": "Combined", "optimizer": "Optimizer", "checkpointing_batch": "Batch, checkpt.",
-    "checkpointing_seq": "Sequence, checkpt.", "precision": "Precision",
+# The columns that can be typed in the rows after the sweep: style there, and in the rows of the sweep.
+_TYPED = {
+    1: ("g_text", "r_no"), 2: ("g_text", "r_label"), 3: ("g_text_r", "r_text_r"), 4: ("g_num", "r_calc0"),
+    5: ("g_num", "r_calc0"), 6: ("g_text_i", "r_text_i"), 7: ("g_dec3", "r_calc3"), 12: ("g_dec1", "r_calc1"),
+    15: ("g_text_i", "r_text_i"), 18: ("g_dec3", "r_calc3"), 19: ("g_dec1", "r_calc1"), 20: ("g_note", "r_help"),
 }  # fmt: skip
-_SETTINGS = {
-    "baseline": "as worked", "False": "off", "True": "on", "adam": "Adam", "adam8bit": "8-bit Adam",
-    "checkpointing": "checkpointed", "both": "both",
-}  # fmt: skip
+_NAMED = dict(zip(figure_names(), (2, 3, 15, 7, 12, 18, 19, 20), strict=True))  # figure -> column
+_LARGEST_GB = 1_000_000
+_SMALL_TEXT = 1.28  # characters of 10 points to one of the column's width, in a sentence
+_CHECK = "CHECK INPUT"
 
 
 def write(book: Book) -> None:
@@ -42,7 +47,9 @@ def write(book: Book) -> None:
     runs = Runs(book)
     ws, styles, rows = book.sheet(TITLE), book.styles, book.look["rows"]
     put = book.putter(ws)
-    last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, freeze=(FIRST, 3))
+    last = page.set_page(
+        ws, book.look, kind=TITLE, file_and_version=book.footer, freeze=(FIRST, 3), rows_repeated=(0, FIRST - 1)
+    )
     page.fill_row(ws, FIRST - 2, 0, last, styles["body"], rows["header"])
     for first, end, text in _GROUPS:
         for column in range(first, end + 1):
@@ -53,90 +60,128 @@ def write(book: Book) -> None:
     for at, run in enumerate(runs.all):
         _row(book, runs, at, run)
     end = FIRST + len(runs.all) - 1
+    _marks(book, end)
+    _names(book, end)
+    _validations(book, FIRST + len(runs.sweep), end)
+    for offset, words in enumerate((book.template["validation"]["note"], book.template["validation"]["own_note"]), 1):
+        put(end + offset, 1, words, styles["help"])
+        ws.set_row(end + offset, rows["table"])
+    evidence.write_strip(book, runs, last)
+    row = page.section(ws, styles, end + 3, last_column=last, name="What the runs show", put=put)
+    evidence.write_charts(book, runs, row)
+    for at in range(21):
+        ws.set_row(row + at, rows["chart"])
+    page.print_area(ws, row + 21, last, [FIRST + len(runs.sweep), end + 3])
+    run_workings.write(book, runs)
+
+
+def _row(book: Book, runs: Runs, at: int, run: Run) -> None:
+    ws, styles, typed = book.sheet(TITLE), book.styles, at >= len(runs.sweep)
+    put = book.putter(ws)
+    row, number = FIRST + at, FIRST + at + 1
+    width, height = book.look["sheets"][TITLE]["widths"][20], book.look["rows"]["table"]
+    wraps = len(run.source) > width * _SMALL_TEXT
+    ws.set_row(row, max(height, page.wrapped_height((run.source, width))) if wraps else height)
+    batch, sequence, checkpointing = (None if run.spare else run.inputs[key] for key in VISIBLE)
+    missing = None if typed and run.outcome in ("", COMPLETED) else "none"
+    for column, value in (
+        (1, run.id), (2, run.words), (3, run.setting), (4, batch), (5, sequence), (6, checkpointing),
+        (7, run.peak or missing), (12, run.reserved or missing), (15, run.outcome), (18, run.trace_peak),
+        (19, run.trace_reserved), (20, run.source),
+    ):  # fmt: skip
+        style = styles[_TYPED[column][not typed]]
+        if column == 1 and not typed:
+            style = styles.variant("r_no", horizontal="left")
+        elif column == 3 and not typed and isinstance(value, int):
+            style = styles["r_calc0"]
+        elif column == 20:
+            # A text that comes later runs on to the right, where it can be read; the row would hide its second line.
+            style = styles.variant(_TYPED[column][not typed], indent=1, wrap=wraps)
+        put(row, column, None if value == "" else value, style)
+    faults, code = extra_cell(runs, at, "faults"), workings_cell(runs, at, "verdict_code")
+
+    def live(formula: str, value: Any, otherwise: str = _CHECK) -> Raw:
+        """Nothing in a spare row, a word while an input is wrong."""
+        return Raw(f'=IF($B{number}="","",IF({faults}>0,"{otherwise}",{formula}))', "" if run.spare else value)
+
+    for column, result, style in (
+        (8, "traced_allocated", "r_calc3"), (10, "published_allocated", "r_calc3"), (13, "traced_reserved", "r_calc1"),
+        (14, "published_reserved", "r_calc1"),
+    ):  # fmt: skip
+        formula = f"{workings_cell(runs, at, result)}/Bytes_Per_GB"
+        if result.startswith("traced"):
+            formula = f'IF({workings_cell(runs, at, "traced_available")}>0,{formula},"not traced")'
+        put(row, column, live(formula, run.predicted(result)), styles.variant(style, shrink=True))
+        if column < 12:
+            cell, value = page.cell(row, column, column_fixed=True), run.error(result)
+            error = f'=IF($B{number}="","",IF(N($H{number})*N({cell})>0,ROUND({cell}/$H{number}-1,4),"none"))'
+            shown = "" if run.spare else "none" if value is None else value
+            put(row, column + 1, Raw(error, shown), styles["r_err"])
+    verdict = live(f"INDEX(Verdicts_Shown_List,{code})", runs.verdict(run))
+    put(row, 16, verdict, styles.variant("r_text", shrink=True))
+    put(row, 17, live(extra_cell(runs, at, "call"), runs.calls[at], "none"), styles["r_help"])
+
+
+def _marks(book: Book, end: int) -> None:
+    """Exceptions: large errors, wrong calls, wrong inputs; and what is missing stays quiet."""
+    ws, styles = book.sheet(TITLE), book.styles
+    for column in (8, 10, 13, 14, 16):
+        wrong = f'={page.cell(FIRST, column)}="{_CHECK}"'
+        page.formula_marks(ws, styles, (FIRST, column, end, column), wrong, "check")
     for column in (9, 11):
         here = page.cell(FIRST, column)
         large = f"=AND(ISNUMBER({here}),ABS({here})>Large_Error)"
         page.formula_marks(ws, styles, (FIRST, column, end, column), large, "large")
     page.formula_marks(ws, styles, (FIRST, 17, end, 17), f'={page.cell(FIRST, 17)}="Wrong"', "wrong")
-    put(end + 1, 1, book.template["validation"]["note"], styles["help"])
-    ws.set_row(end + 1, rows["note"])
-    evidence.write_strip(book, runs, last)
-    row = page.section(ws, styles, end + 2, last_column=last, name="What the runs show", put=put)
-    evidence.write_charts(book, runs, row)
-    for at in range(21):
-        ws.set_row(row + at, rows["chart"])
-    page.print_area(ws, row + 21, last, [end + 2])
-    _workings(book, runs)
+    for first, last in ((7, 14), (18, 19)):
+        page.formula_marks(ws, styles, (FIRST, first, end, last), f'={page.cell(FIRST, first)}="none"', "quiet")
 
 
-def _row(book: Book, runs: Runs, at: int, run: Run) -> None:
-    ws, styles, measured = book.sheet(TITLE), book.styles, run.measured
-    put = book.putter(ws)
-    row, number = FIRST + at, FIRST + at + 1
-    ws.set_row(row, book.look["rows"]["table"])
-    setting = str(measured["lever_value"])
-    words: Any = int(setting) if setting.isdigit() else _SETTINGS.get(setting, setting.replace("upper-", "top "))
-    put(row, 1, measured["id"], styles.variant("r_no", horizontal="left"))
-    put(row, 2, _LEVERS[measured["lever"]], styles["r_label"])
-    put(row, 3, words, styles["r_calc0" if isinstance(words, int) else "r_text_r"])
-    put(row, 4, measured["batch_size"], styles["r_calc0"])
-    put(row, 5, measured["sequence_length"], styles["r_calc0"])
-    put(row, 6, run.inputs["activation_checkpointing"], styles["r_text_i"])
-    put(row, 7, "none" if run.failed else run.peak, styles["r_none" if run.failed else "r_calc3"])
-    for column, result in ((8, "traced_allocated"), (10, "published_allocated")):
-        put(row, column, _in_gb(runs, at, run, result), styles["r_calc3"])
-        predicted = page.cell(row, column, column_fixed=True)
-        error = Raw(
-            f'=IF(ISNUMBER($H{number}),ROUND({predicted}/$H{number}-1,4),"none")',
-            "none" if run.failed else run.error(result),
-        )
-        put(row, column + 1, error, styles["r_none" if run.failed else "r_err"])
-    put(row, 12, "none" if run.failed else run.reserved, styles["r_none" if run.failed else "r_calc1"])
-    put(row, 13, _in_gb(runs, at, run, "traced_reserved"), styles["r_calc1"])
-    put(row, 14, _in_gb(runs, at, run, "published_reserved"), styles["r_calc1"])
-    put(row, 15, "Out of memory" if run.failed else "Completed", styles["r_text_i"])
-    code = evidence.workings_cell(runs, at, "verdict_code")
-    put(row, 16, Raw(f"=INDEX(Verdicts_Shown_List,{code})", runs.verdict(run)), styles["r_text"])
-    agree = f'AND($P{number}="Completed",{code}<2),AND($P{number}="Out of memory",{code}>2)'
-    call = f'=IF({code}=2,"Undecided",IF(OR({agree}),"Right","Wrong"))'
-    put(row, 17, Raw(call, runs.calls[at]), styles["r_help"])
+def _names(book: Book, end: int) -> None:
+    """The columns by name, from the first run to the last spare row: what other programs write into."""
+    names = figure_names()
+    inputs = input_names(book.job)
+    columns = {KEY: 1, **{names[key]: column for key, column in _NAMED.items()}}
+    columns |= {inputs[key]: column for column, key in enumerate(VISIBLE, 4)}
+    for name, column in columns.items():
+        book.define(name, TITLE, FIRST, column, end)
 
 
-def _in_gb(runs: Runs, at: int, run: Run, result: str) -> Raw:
-    return Raw(f"={evidence.workings_cell(runs, at, result)}/Bytes_Per_GB", run.predicted(result))
+def _validations(book: Book, first: int, end: int) -> None:
+    """What may be typed into the rows after the sweep."""
+    ws = book.sheet(TITLE)
+    top = page.cell(first, 1, column_fixed=True)
+    memory = f"a number of GB above 0, at most {_LARGEST_GB:,}"
 
+    def allow(column: int, label: str, what: str, right: str, **rule: Any) -> None:
+        words = {"input_title": label, "input_message": f"{what} Enter {right}.", "error_message": f"Enter {right}."}
+        ws.data_validation(first, column, end, column, {**words, "error_title": label, "error_type": "stop", **rule})
 
-def _workings(book: Book, runs: Runs) -> None:
-    ws, styles = book.sheet(WORKINGS), book.styles
-    put = book.putter(ws)
-    after = 2 + len(runs.table.columns)
-    page.plain_sheet(
-        book,
-        WORKINGS,
-        kind="wide",
-        last_column=after + len(evidence.EXTRA),
-        stamp=False,
-        sentence="The measured runs as jobs: results, inputs, then every term between. No input of Sizing is read.",
-        rows_repeated=(0, FIRST - 1),
-        freeze=(FIRST, 2),
+    def text(column: int, label: str, what: str, longest: int) -> None:
+        right = f"at most {longest} characters"
+        allow(column, label, what, right, validate="length", criteria="between", minimum=0, maximum=longest)
+
+    allow(
+        1,
+        "Run",
+        "The run's own name; the row comes alive with it.",
+        f"a name that no other run has, at most {LONGEST_ID} characters",
+        validate="custom",
+        value=f"=(SUMPRODUCT(({KEY}={top})*1)=1)*(LEN({top})<={LONGEST_ID})=1",
     )
-    rows = []
-    for at, run in enumerate(runs.all):
-        shown = {"batch_size": "E", "sequence_length": "F", "activation_checkpointing": "G"}
-        cells = {key: Raw(f"='{TITLE}'!${column}{FIRST + at + 1}", run.inputs[key]) for key, column in shown.items()}
-        rows.append((run.measured["id"], run.inputs, cells))
-    write_job_table(book, WORKINGS, runs.table, rows, heading="Run", first_row=FIRST)
-    for offset, label in enumerate(evidence.EXTRA.values()):
-        put(FIRST - 2, after + offset, label, styles["th_r"])
-        put(FIRST - 1, after + offset, "share", styles["th_u"])
-    for at, run in enumerate(runs.all):
-        number, style = FIRST + at + 1, styles["r_none" if run.failed else "r_err"]
-        shares = (
-            (f"ABS('{TITLE}'!$J{number})", None if run.failed else abs(run.error("traced_allocated"))),
-            (f"ABS('{TITLE}'!$L{number})", None if run.failed else abs(run.error("published_allocated"))),
-            (f"'{TITLE}'!$N{number}/'{TITLE}'!$M{number}-1", None if run.failed else run.above()),
-        )
-        for offset, (formula, value) in enumerate(shares):
-            shown_value = "none" if value is None else value
-            formula = f"=IF(ISNUMBER('{TITLE}'!$H{number}),{formula},\"none\")"
-            put(FIRST + at, after + offset, Raw(formula, shown_value), style)
+    text(2, "Lever", "What the run varies, in a word.", 20)
+    text(3, "Setting", "The value that is varied.", 20)
+    for column, key in enumerate(VISIBLE, 4):
+        cell = page.cell(first, column, column_fixed=True)
+        ws.data_validation(first, column, end, column, validation(book, key, cell))
+    for column, label, what in (
+        (7, "Measured peak", "Largest memory allocated, as the framework reports it after a run."),
+        (12, "Measured reserved", "Largest memory reserved, as the framework reports it after a run."),
+        (18, "Step trace, allocated", "From tracing the step without a GPU: calculated, not measured."),
+        (19, "Step trace, reserved", "From tracing the step without a GPU: calculated, not measured."),
+    ):
+        bounds = {"criteria": "between", "minimum": 0.000001, "maximum": _LARGEST_GB}
+        allow(column, label, what, memory, validate="decimal", **bounds)
+    ended = "Completed or Out of memory"
+    allow(15, "Outcome", "How the run ended.", ended, validate="list", source=f"={OUTCOMES}")
+    text(20, "Where from", "Card, software and date of the figures.", LONGEST_SOURCE)
