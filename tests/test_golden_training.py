@@ -40,8 +40,9 @@ def test_the_figures_of_the_article(
         assert round(by_trace["peak_allocated_gb"], 4) == traced
 
 
-def test_the_traced_fp32_figure_of_the_guide() -> None:
-    assert round(TRAINING.size(**FP32)["traced_peak_allocated_gb"], 1) == 87.0
+def test_fp32_keeps_the_attention_output_twice() -> None:
+    # A trace of PyTorch's own encoder layers in fp32: 91.2316 GB; without flash the output and its copy both stay.
+    assert round(TRAINING.size(**FP32)["traced_peak_allocated_gb"], 4) == 91.2226
 
 
 def test_the_line_items_of_the_article() -> None:
@@ -224,7 +225,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         working = 5 * t * d + 2 * t * ff
         x = kept_scores + working + 2 * d * ff + 4 * v * d
     else:
-        one = 34 * t * d + 9 * t * ff + 16 * t + 4 * t * nh
+        one = 38 * t * d + 9 * t * ff + 16 * t + 4 * t * nh
         head_cast, layer_cast = 0, 0
         kept_scores = 4 * t * v
         working = 7 * t * d + 4 * t * ff
@@ -240,8 +241,9 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         ffn = resident + layers * one + casts + x - head_cast
         forward = 0
         saved = layers * one
-    # The scores are there, checkpointed or not; checkpointed layers keep no cast of theirs until then.
-    loss = resident + saved + (head_cast if checkpointed else casts) + b * t * d + (12 if autocast else 16) * t * v
+    # In the loss's backward checkpointed layers keep no cast of theirs; in its forward autocast still holds them all.
+    backward_loss = (head_cast if checkpointed else casts) + (12 if autocast else 16) * t * v
+    loss = resident + saved + b * t * d + max(backward_loss, casts + (10 if autocast else 12) * t * v)
     ffn, loss = ffn + gradients_before, loss + gradients_before
     step = resident + gradients + temporaries * gradients + kept_scores
     late = 0 if inputs["gradient_accumulation"] > 1 else stored * (4 * d * d + 2 * d * ff + v * d)

@@ -206,23 +206,56 @@ def forward_moment(
 
 
 @term("bytes", source=_TRACE)
-def loss_activations(
-    saved_layers: Any, compute_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any, loss_backward_logits: Any
+def loss_forward_logits(encoder_tensors: Any, tensor_row: Any, logit_values: Any) -> Any:
+    """Output scores alive in the loss's forward, those of the last step's output among them."""
+    return encoder_tensors.loss_forward_logit_bytes[tensor_row] * logit_values
+
+
+@term("bytes", source=_TRACE)
+def loss_forward_tensors(loss_forward_logits: Any, weight_casts: Any) -> Any:
+    """The loss's forward beyond what is saved: scores, and all cast copies, which autocast still holds."""
+    return loss_forward_logits + weight_casts
+
+
+@term("bytes", source=_TRACE)
+def loss_backward_tensors(checkpointing_on: Any, loss_backward_logits: Any, head_cast: Any, weight_casts: Any) -> Any:
+    """The loss's backward beyond what is saved: scores, and copies; checkpointed layers keep none of theirs."""
+    return loss_backward_logits + when(checkpointing_on > 0, head_cast, weight_casts)
+
+
+@term("bytes", source=_TRACE)
+def loss_tensors(loss_forward_tensors: Any, loss_backward_tensors: Any) -> Any:
+    """The larger of the loss's forward and its backward."""
+    return maximum(loss_forward_tensors, loss_backward_tensors)
+
+
+@term("bytes", source=_TRACE)
+def loss_casts(
+    loss_forward_tensors: Any, loss_backward_tensors: Any, loss_backward_logits: Any, weight_casts: Any
 ) -> Any:
+    """16-bit copies alive in the loss, in whichever of its two halves takes more."""
+    in_backward = loss_backward_tensors - loss_backward_logits
+    return when(loss_forward_tensors > loss_backward_tensors, weight_casts, in_backward)
+
+
+@term("bytes", source=_TRACE)
+def loss_input(compute_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any) -> Any:
+    """The output head's input."""
+    return compute_bytes * tokens_per_micro_batch * hidden_size
+
+
+@term("bytes", source=_TRACE)
+def loss_activations(saved_layers: Any, loss_input: Any, loss_tensors: Any, loss_casts: Any) -> Any:
     """Activations alive in the loss: all that is saved, the head's input and the output scores."""
-    return saved_layers + compute_bytes * tokens_per_micro_batch * hidden_size + loss_backward_logits
+    return saved_layers + loss_input + (loss_tensors - loss_casts)
 
 
 @term("bytes", source=_TRACE)
-def loss_casts(checkpointing_on: Any, head_cast: Any, weight_casts: Any) -> Any:
-    """16-bit copies alive in the loss: checkpointed layers keep none of theirs."""
-    return when(checkpointing_on > 0, head_cast, weight_casts)
-
-
-@term("bytes", source=_TRACE)
-def loss_moment(resident_memory: Any, accumulated_gradients: Any, loss_activations: Any, loss_casts: Any) -> Any:
-    """The loss: all that forward kept, its cast copies, and the output scores."""
-    return resident_memory + accumulated_gradients + loss_activations + loss_casts
+def loss_moment(
+    resident_memory: Any, accumulated_gradients: Any, saved_layers: Any, loss_input: Any, loss_tensors: Any
+) -> Any:
+    """The loss, forward or backward: all that forward kept, cast copies, and the output scores."""
+    return resident_memory + accumulated_gradients + saved_layers + loss_input + loss_tensors
 
 
 @term("bytes", source=_TRACE)
