@@ -72,6 +72,11 @@ def _parser(command: str) -> Parser:
             _job_options(sub, name)
         sub.set_defaults(run=_size)
 
+    verify = commands.add_parser("verify", help="run or trace real training steps and hold the formulas against them")
+    derive = commands.add_parser("derive", help="trace what a layer of a model keeps for backward, tensor by tensor")
+    if command in ("verify", "derive"):
+        _measuring(verify if command == "verify" else derive, command)
+
     lint = commands.add_parser("lint", help="hold an emitted workbook against the rules")
     lint.add_argument("workbook", type=Path)
     lint.set_defaults(run=_lint)
@@ -80,6 +85,17 @@ def _parser(command: str) -> Parser:
     benchmark.add_argument("arguments", nargs=argparse.REMAINDER)
     benchmark.set_defaults(run=_benchmark)
     return parser
+
+
+def _measuring(parser: argparse.ArgumentParser, command: str) -> None:
+    from .measure import command as measuring
+
+    if command == "verify":
+        measuring.add_verify(parser)
+    else:
+        measuring.add_derive(parser)
+    measuring.add_fields(parser)
+    parser.set_defaults(run=measuring.verify if command == "verify" else measuring.derive)
 
 
 def _job_options(parser: argparse.ArgumentParser, name: str) -> None:

@@ -1,0 +1,216 @@
+"""`sizing-xlsx verify` and `sizing-xlsx derive`: what was asked, as runs; what came out, as lines, rows and cells."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import models, sweep
+from .backends import BACKENDS
+from .result_file import NAME, ResultFile
+from .run import JOBS, SETTINGS, SWEEPS, Run, declared, input_names, make_run, named_sweep, read_sweep
+
+
+def add_verify(parser: argparse.ArgumentParser) -> None:
+    """The options of verify that do not depend on a job."""
+    parser.add_argument("--backend", choices=tuple(BACKENDS), default="trace", help=_list(BACKENDS))
+    what = parser.add_argument_group("what to run: a sweep, the runs of a workbook, or one run by its fields")
+    what.add_argument(
+        "--sweep", metavar="NAME|FILE", help="lora (25 runs) or training (24 runs), or a .toml or .csv file"
+    )
+    what.add_argument("--only", metavar="ID,ID", help="of the sweep, only these runs")
+    what.add_argument("--job", choices=tuple(JOBS), default="lora", help=_list(JOBS))
+    where = parser.add_argument_group("where results go")
+    where.add_argument("--csv", type=Path, metavar="OUT", help=f"the file of results; {NAME} in the current folder")
+    where.add_argument(
+        "--composition", type=Path, metavar="FOLDER", help="what is alive at the peak: a table and a picture a run"
+    )
+    where.add_argument("--again", action="store_true", help="repeat runs that the file of results has already")
+    how = parser.add_argument_group("how to run")
+    how.add_argument("--workers", type=int, metavar="N", help="processes at a time; every core for trace, else 1")
+    how.add_argument("--timeout", type=float, default=sweep.TIMEOUT, metavar="SECONDS", help="a longer run is stopped")
+    how.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+
+
+def add_fields(parser: argparse.ArgumentParser) -> None:
+    """One option for each field of a run, over all jobs."""
+    fields = parser.add_argument_group("fields of a run, as in the workbook")
+    known = {key: declared(job).inputs.get(key) for job in JOBS for key in input_names(job)}
+    for key, facts in known.items():
+        words = facts.label if facts is not None else key
+        fields.add_argument(
+            f"--{key.replace('_', '-')}", dest=f"run_{key}", metavar="VALUE", help=words.replace("%", "%%")
+        )
+    for key, (_, right) in SETTINGS.items():
+        fields.add_argument(f"--{key.replace('_', '-')}", dest=f"run_{key}", metavar="VALUE", help=right)
+
+
+def _list(words: Mapping[str, str]) -> str:
+    return "; ".join(f"{key}: {text}" for key, text in words.items())
+
+
+def fields_given(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a run that were given as options; numbers as numbers."""
+    from .run import typed
+
+    given = {key[4:]: value for key, value in vars(options).items() if key.startswith("run_") and value is not None}
+    return typed(given)
+
+
+def runs_asked(options: argparse.Namespace) -> list[Run]:
+    """The runs that the options ask for; ValueError when they cannot be."""
+    given = fields_given(options)
+    if options.sweep is None:
+        return [make_run(options.job, given)]
+    if given:
+        name = next(iter(given)).replace("_", "-")
+        raise ValueError(
+            f"--{name} is given beside --sweep {options.sweep}; write it into a sweep file, or leave one out"
+        )
+    runs = named_sweep(options.sweep) if options.sweep in SWEEPS else read_sweep(Path(options.sweep))
+    if options.only is None:
+        return runs
+    wanted = [name.strip() for name in options.only.split(",") if name.strip()]
+    known = {run.id: run for run in runs}
+    missing = [name for name in wanted if name not in known]
+    if missing or not wanted:
+        raise ValueError(f"--only is {options.only!r}; the sweep's runs are {', '.join(known)}")
+    return [known[name] for name in wanted]
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Perform the runs, keep their results, tell of them. 0: all were settled; 1: a run failed; 130: stopped."""
+    runs = runs_asked(options)
+    workers = options.workers if options.workers is not None else sweep.default_workers(options.backend)
+    if not 1 <= workers <= 64:
+        raise ValueError(f"--workers is {workers}; it must be 1 to 64")
+    if not options.timeout > 0:
+        raise ValueError(f"--timeout is {options.timeout:g}; it must be a number of seconds above 0")
+    ready(options.backend)
+    settings: dict[str, Any] = {"debug": options.debug}
+    if options.composition is not None:
+        if options.backend == "cpu":
+            raise ValueError("--composition is given with --backend cpu; it needs --backend trace or cuda")
+        models.need("matplotlib", "--composition")
+        settings["composition"] = str(options.composition)
+    file = ResultFile(options.csv or Path(NAME))
+    rows: dict[str, Mapping[str, Any]] = {}
+    for run in runs:
+        kept = None if options.again or options.composition else file.finished(run, options.backend)
+        if kept is not None:
+            rows[run.id] = kept
+    missing = [run for run in runs if run.id not in rows]
+    if rows:
+        say(f"{len(rows)} of {len(runs)} runs are in {file.path} already; --again repeats them")
+    progress = sweep.Progress(len(missing), say)
+    running = sweep.perform_all(missing, options.backend, settings, workers=workers, timeout=options.timeout)
+    try:
+        for run, row in running:
+            file.put(run, row)
+            rows[run.id] = row
+            progress.finished(run, row)
+    except KeyboardInterrupt:
+        running.close()
+        say(f"stopped; {len(rows)} of {len(runs)} results are in {file.path}, and the same command goes on from there")
+        return 130
+    file.sort(runs)
+    print(table(runs, rows))
+    print(f"Results: {file.path}")
+    return 1 if any(row["outcome"] == "failed" for row in rows.values()) else 0
+
+
+def ready(backend: str) -> None:
+    """ValueError when a backend cannot run anything here, before any run is begun."""
+    from . import fake_gpu
+
+    torch = models.need("torch", f"--backend {backend}")
+    models.need("transformers", f"--backend {backend}")
+    if backend == "trace":
+        fake_gpu.possible()
+    if backend == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"--backend is cuda, and torch {torch.__version__} finds no CUDA GPU here; run it on a machine with one,"
+            " or trace the same runs with --backend trace"
+        )
+
+
+def say(line: str) -> None:
+    """A line for the person at the screen, beside the results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def table(runs: Sequence[Run], rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """The results as lines: id, outcome, allocated, reserved, and what the formulas predict."""
+    width = max(2, min(40, *(len(run.id) for run in runs))) if runs else 2
+    titles = (("allocated GB", 14), ("predicted", 12), ("error", 9), ("reserved GB", 14), ("at most", 10))
+    lines = [f"{'id':{width}}  {'outcome':8}" + "".join(f"{title:>{wide}}" for title, wide in titles)]
+    for run in runs:
+        row = rows[run.id]
+        peak, reserved = _gb(row, "peak_allocated_bytes"), _gb(row, "peak_reserved_bytes")
+        said = predicted(run)
+        error = f"{said[0] / peak - 1:+.2%}" if said and peak and row["outcome"] == "ok" else ""
+        lines.append(
+            f"{run.id[:width]:{width}}  {row['outcome']:8}{_shown(peak):>14}{_shown(said and said[0]):>12}{error:>9}"
+            f"{_shown(reserved):>14}{_shown(said and said[1], 1):>10}"
+        )
+    lines.append(
+        "1 GB = 1,000,000,000 bytes; predicted: the traced list; at most: the upper estimate of reserved memory."
+    )
+    return "\n".join(lines)
+
+
+def _gb(row: Mapping[str, Any], key: str) -> float | None:
+    value = row.get(key)
+    return float(value) / 1e9 if value not in (None, "") else None
+
+
+def _shown(value: float | None, digits: int = 4) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def predicted(run: Run) -> tuple[float, float] | None:
+    """Allocated peak and upper estimate of reserved in GB by the formulas; None where they have none for the run."""
+    if run.job == "full" or run["config"]:
+        return None
+    formulas = declared(run.job)
+    inputs = {key: value for key, value in run.inputs.items() if key in formulas.inputs}
+    try:
+        values = formulas.size(("traced_peak_allocated_gb", "traced_total_reserved_gb"), **inputs)
+    except ValueError:  # a model that is not sized yet
+        return None
+    peak, total = values["traced_peak_allocated_gb"], values["traced_total_reserved_gb"]
+    return None if isinstance(peak, str) else (peak, total)
+
+
+# ------------------------------------------------------------------------------------------------ derive
+def add_derive(parser: argparse.ArgumentParser) -> None:
+    """The options of derive."""
+    parser.add_argument("model", metavar="CONFIG", help="a config.json, its folder, or a model of the presets")
+    parser.add_argument("--job", choices=("lora", "full"), default="lora", help="LoRA or full fine-tuning")
+    parser.add_argument("--json", action="store_true", help="the lists as JSON")
+
+
+def derive(options: argparse.Namespace) -> int:
+    """Print the per-layer list of a model."""
+    from . import derive as solving
+
+    path = Path(options.model)
+    if path.exists():
+        if not (path / "config.json" if path.is_dir() else path).is_file():
+            raise ValueError(f"{options.model} is a folder without a config.json; give a config.json or its folder")
+        options.run_config = str(path)
+    else:
+        options.run_base_model = options.model
+    run = make_run(options.job, fields_given(options))
+    ready("trace")
+    lists = solving.derive(run)
+    if options.json:
+        import json
+
+        print(json.dumps([solving.as_json(found) for found in lists], indent=2))
+    else:
+        print(solving.report(run, lists))
+    return 1 if any(found.unsolved for found in lists) else 0

@@ -1,0 +1,79 @@
+"""A GPU that is not there: tensors on it have shapes, dtypes and a device, and no memory.
+
+PyTorch lets a backend be written in Python under its reserved device type. `install()` registers one whose every
+tensor is a fake one, and gives it CUDA's rules for autocast and fused operations (cuda_rules.py).
+
+Nothing is compiled and no CUDA build of PyTorch is needed. The registration lasts as long as the process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import cuda_rules
+
+NAME = "fakegpu"
+DEVICE = f"{NAME}:0"
+
+_libraries: list[Any] = []  # a library's registrations last as long as the object
+
+
+class TracingNotPossible(ValueError):
+    """This PyTorch cannot do what tracing needs; the text says what would be right."""
+
+
+def possible() -> None:
+    """TracingNotPossible when this PyTorch is too old for a backend written in Python."""
+    import torch
+    from torch.utils import backend_registration
+
+    if not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"):
+        raise TracingNotPossible(
+            f"torch is {torch.__version__}, which takes no backend written in Python; --backend trace needs torch 2.10"
+            " or newer (--backend cuda does not)"
+        )
+
+
+def install() -> None:
+    """Register the device with PyTorch; a second call does nothing. Raises TracingNotPossible on an older PyTorch."""
+    import torch
+    from torch.utils import backend_registration
+
+    if _libraries:
+        return
+    possible()
+
+    class Module(backend_registration._DummyBackendModule):  # type: ignore[misc]
+        """What `torch.<device>` answers to."""
+
+        def get_amp_supported_dtype(self) -> list[Any]:
+            return [torch.bfloat16, torch.float16]
+
+        def get_device_properties(self, device: Any = None) -> Any:
+            raise AssertionError("the fake GPU has no properties")
+
+    backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=Module())
+    _register_rest()
+    cuda_rules.teach(NAME)
+
+
+def fake_mode() -> Any:
+    """The mode in which tensors on DEVICE are made and computed with; plain CPU tensors may take part."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    class Mode(FakeTensorMode):  # type: ignore[misc]
+        # torch.tensor(..., device=DEVICE) is then made on the CPU and moved under this mode: there is no device.
+        avoid_device_init = True
+
+    return Mode(allow_non_fake_inputs=True)
+
+
+def _register_rest() -> None:
+    """What is computed as it is under autocast, and an operation that has a CUDA kernel and would be taken apart."""
+    import torch
+
+    rest = torch.library.Library("_", "IMPL")
+    rest.fallback(torch.library.fallthrough_kernel, cuda_rules.RESERVED_KEY)
+    fused = torch.library.Library("aten", "IMPL")
+    fused.impl("silu_backward", lambda gradient, value: torch.empty_like(value), "PrivateUse1")
+    _libraries.extend((rest, fused))
