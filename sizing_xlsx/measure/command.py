@@ -10,8 +10,8 @@ from typing import Any
 
 from . import models, sweep
 from .backends import BACKENDS
-from .result_file import NAME, ResultFile
-from .run import JOBS, SETTINGS, SWEEPS, Run, declared, input_names, make_run, named_sweep, read_sweep
+from .result_file import NAME, ResultFile, columns
+from .run import JOBS, SETTINGS, SWEEPS, Run, declared, input_names, make_run, named_sweep, read_sweep, unique
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +21,23 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--sweep", metavar="NAME|FILE", help="lora (25 runs) or training (24 runs), or a .toml or .csv file"
     )
+    what.add_argument(
+        "--workbook", type=Path, metavar="XLSX", help="a workbook of build.py whose runs, or whose scenario, to run"
+    )
+    what.add_argument(
+        "--rows",
+        choices=("validation", "scenario"),
+        default="validation",
+        help="which of the workbook's; validation if not given",
+    )
     what.add_argument("--only", metavar="ID,ID", help="of the sweep, only these runs")
     what.add_argument("--job", choices=tuple(JOBS), default="lora", help=_list(JOBS))
     where = parser.add_argument_group("where results go")
     where.add_argument("--csv", type=Path, metavar="OUT", help=f"the file of results; {NAME} in the current folder")
+    where.add_argument(
+        "--write", type=Path, metavar="XLSX", help="a workbook to write the figures into; a backup is kept"
+    )
+    where.add_argument("--sheet", metavar="NAME", help="a sheet of it with a header row, in place of Validation")
     where.add_argument(
         "--composition", type=Path, metavar="FOLDER", help="what is alive at the peak: a table and a picture a run"
     )
@@ -63,14 +76,18 @@ def fields_given(options: argparse.Namespace) -> dict[str, Any]:
 def runs_asked(options: argparse.Namespace) -> list[Run]:
     """The runs that the options ask for; ValueError when they cannot be."""
     given = fields_given(options)
-    if options.sweep is None:
+    if options.sweep is None and options.workbook is None:
         return [make_run(options.job, given)]
+    if options.sweep is not None and options.workbook is not None:
+        raise ValueError("--sweep and --workbook are both given; runs come from one of them")
     if given:
         name = next(iter(given)).replace("_", "-")
-        raise ValueError(
-            f"--{name} is given beside --sweep {options.sweep}; write it into a sweep file, or leave one out"
-        )
-    runs = named_sweep(options.sweep) if options.sweep in SWEEPS else read_sweep(Path(options.sweep))
+        source = "--workbook" if options.sweep is None else f"--sweep {options.sweep}"
+        raise ValueError(f"--{name} is given beside {source}; write it into a sweep file instead")
+    if options.workbook is not None:
+        runs = runs_of_workbook(options.workbook, options.rows)
+    else:
+        runs = named_sweep(options.sweep) if options.sweep in SWEEPS else read_sweep(Path(options.sweep))
     if options.only is None:
         return runs
     wanted = [name.strip() for name in options.only.split(",") if name.strip()]
@@ -79,6 +96,56 @@ def runs_asked(options: argparse.Namespace) -> list[Run]:
     if missing or not wanted:
         raise ValueError(f"--only is {options.only!r}; the sweep's runs are {', '.join(known)}")
     return [known[name] for name in wanted]
+
+
+def runs_of_workbook(path: Path, rows: str) -> list[Run]:
+    """The runs on a workbook's Validation sheet, or the one that its Sizing sheet describes."""
+    from ..workbook.write_back import run_of_scenario, runs_of_validation
+
+    jobs = {job: declared(job) for job in SWEEPS}
+    if rows == "scenario":
+        job, inputs = run_of_scenario(path, jobs)
+        return [make_run(job, _of_a_run(job, inputs), id="scenario", where=str(path))]
+    found = runs_of_validation(path, jobs)
+    if not found:
+        raise ValueError(f"{path}: the Validation sheet holds no run; give an id and its inputs in a spare row")
+    runs = [make_run(job, _of_a_run(job, inputs), id=name, where=f"{path}, run {name}") for name, job, inputs in found]
+    return unique(runs, str(path))
+
+
+def _of_a_run(job: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    known = input_names(job)
+    return {key: value for key, value in inputs.items() if key in known}
+
+
+def write_back(options: argparse.Namespace, runs: Sequence[Run], rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Put the settled results into the planner's workbook; what was done, in a sentence."""
+    from ..workbook import write_back as workbook
+
+    settled = [{**run.as_row(), **rows[run.id]} for run in runs if rows[run.id]["outcome"] in sweep.DONE]
+    if options.sheet is not None:
+        report = workbook.write_columns(options.write, options.sheet, settled, columns())
+    else:
+        job = workbook.job_of(options.write, {name: declared(name) for name in SWEEPS})
+        report = workbook.write_results(options.write, settled, declared(job))
+    return workbook.backup_words(report, options.write)
+
+
+def writable(options: argparse.Namespace, runs: Sequence[Run]) -> None:
+    """ValueError, before any run is begun, when the results could not be written into the workbook afterwards."""
+    from ..workbook import write_back as workbook
+    from ..workbook.patch import open_package
+
+    if options.sheet is not None:
+        open_package(options.write).find_columns(options.sheet, ["id"])
+        return
+    open_package(options.write)
+    job = workbook.job_of(options.write, {name: declared(name) for name in SWEEPS})
+    other = next((run for run in runs if run.job != job), None)
+    if other is not None:
+        raise ValueError(f"--write is {options.write}, a workbook of {job} runs; the run {other.id} is of {other.job}")
+    if options.backend == "cpu":
+        raise ValueError("--write is given with --backend cpu, which has no figures of a GPU; use trace or cuda")
 
 
 def verify(options: argparse.Namespace) -> int:
@@ -90,6 +157,10 @@ def verify(options: argparse.Namespace) -> int:
     if not options.timeout > 0:
         raise ValueError(f"--timeout is {options.timeout:g}; it must be a number of seconds above 0")
     ready(options.backend)
+    if options.sheet is not None and options.write is None:
+        raise ValueError(f"--sheet is {options.sheet!r} without --write; name the workbook too")
+    if options.write is not None:
+        writable(options, runs)
     settings: dict[str, Any] = {"debug": options.debug}
     if options.composition is not None:
         if options.backend == "cpu":
@@ -119,6 +190,8 @@ def verify(options: argparse.Namespace) -> int:
     file.sort(runs)
     print(table(runs, rows))
     print(f"Results: {file.path}")
+    if options.write is not None:
+        print(write_back(options, runs, rows))
     return 1 if any(row["outcome"] == "failed" for row in rows.values()) else 0
 
 

@@ -108,7 +108,7 @@ def _label(
         return "optimizer state" if number in states else "update temporaries"
     if found.operation == "_to_copy" and found.shape in weights:
         return "autocast copies"
-    if vocabulary in found.shape[-2:] and found.shape not in weights:
+    if found.shape[-1:] == (vocabulary,) and not _in_layer(found.module):
         return "output scores and loss"
     if found.phase == "backward":
         return "backward at work"

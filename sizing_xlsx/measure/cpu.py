@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from . import cuda_rules, models, results
+from . import cuda_rules, fake_gpu, models, results
 from .loop import train
 from .run import Run
 
@@ -32,6 +32,7 @@ def trained(run: Run, steps: int = STEPS) -> Trained:
     from .events import Recorder
 
     refuse_large(run)
+    fake_gpu.install_before_backward()
     cuda_rules.teach("cpu")
     dtype, kind = models.storage_dtype(run) if run.job != "training" else (None, "")
     torch.manual_seed(0)

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from . import models, saved, trace
 from .run import Run
 
-# Small shapes whose widths have no common ratios: hidden, heads, KV heads, head, MLP, experts, experts per token.
-SHAPES = ((192, 4, 2, 56, 432, 5, 3), (240, 6, 3, 64, 624, 7, 2), (256, 8, 2, 24, 352, 6, 3))
-BATCH, SEQUENCE, RANK, VOCABULARY = 2, 256, 11, 97
+# Small shapes whose widths have no common ratios: hidden, heads, KV heads, head, MLP, experts, experts per token, rank.
+SHAPES = ((192, 4, 2, 56, 432, 5, 3, 11), (240, 6, 3, 64, 624, 7, 2, 13), (256, 8, 2, 24, 352, 6, 3, 7))
+BATCH, SEQUENCE, VOCABULARY = 2, 256, 97
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
 _CHOSEN = ("num_experts_per_tok", "top_k_experts")
 _SIDES = ("rank", "d", "q", "kv", "ff", "q + 2 kv", "experts", "KV heads", "head")  # of weights
@@ -63,13 +63,20 @@ class LayerList:
 
     def bytes(self, widths: Mapping[str, int], tokens: int) -> int:
         """What a layer of these widths keeps for so many tokens."""
-        growing = sum(number * widths[width] for width, number in self.coefficients().items())
-        return tokens * growing + sum(number * widths[width] for width, number in self.per_layer().items())
+
+        def side(name: str) -> int:
+            if name in widths:
+                return widths[name]
+            first, _, second = name.partition(" x ")
+            return widths[first] * widths[second]
+
+        growing = sum(number * side(width) for width, number in self.coefficients().items())
+        return tokens * growing + sum(number * side(width) for width, number in self.per_layer().items())
 
 
 def small_run(run: Run, shape: Sequence[int]) -> Run:
     """The run at a small shape; everything but the size is as it was."""
-    hidden, heads, mlp, experts, chosen = shape[0], shape[1], *shape[4:]
+    hidden, heads, mlp, experts, chosen, rank = shape[0], shape[1], *shape[4:]
     kv_heads: int | None = shape[2]
     head: int | None = shape[3]
     fields: dict[str, Any] = {}
@@ -94,7 +101,7 @@ def small_run(run: Run, shape: Sequence[int]) -> Run:
         "batch_size": BATCH,
         "sequence_length": SEQUENCE,
         "gradient_accumulation": 1,
-        **({"lora_rank": RANK, "adapter_layers": "all"} if run.job == "lora" else {}),
+        **({"lora_rank": rank, "adapter_layers": "all"} if run.job == "lora" else {}),
     }
     return Run(f"{run.id} at {hidden}", run.job, inputs, {**run.settings, "fields": fields})
 

@@ -8,6 +8,7 @@ Nothing is compiled and no CUDA build of PyTorch is needed. The registration las
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from . import cuda_rules
@@ -55,6 +56,12 @@ def install() -> None:
     backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=Module())
     _register_rest()
     cuda_rules.teach(NAME)
+
+
+def install_before_backward() -> None:
+    """Register the device where this PyTorch can: its engine counts the devices at the process's first backward."""
+    with contextlib.suppress(TracingNotPossible):
+        install()
 
 
 def fake_mode() -> Any:

@@ -80,7 +80,11 @@ def config_of(run: Run) -> Any:
             " one (code that comes with a model is never run)"
         )
     fields = {key: value for key, value in fields.items() if key not in ("model_type", "auto_map")}
-    config = transformers.AutoConfig.for_model(kind, **fields).get_text_config()
+    try:
+        config = transformers.AutoConfig.for_model(kind, **fields).get_text_config()
+    except Exception as error:  # each family checks its fields in its own way
+        said = " ".join(str(error).split())
+        raise CannotRun(f"config is {str(file)!r}, which transformers does not accept: {said}") from None
     _own_shape(config, run)
     config._attn_implementation = "eager" if run["attention_implementation"].startswith("Eager") else "sdpa"
     if config._attn_implementation == "sdpa":
