@@ -61,7 +61,9 @@ def _results(run: Run, backend: str, options: Mapping[str, Any]) -> dict[str, An
         from . import cpu
 
         return cpu.result(cpu.trained(run))
-    raise NotImplementedError
+    from . import cuda
+
+    return cuda.measure(run, options)
 
 
 def source(run: Run, row: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import models, sweep
 from .backends import BACKENDS
+from .checks import CHECKS
 from .result_file import NAME, ResultFile, columns
 from .run import JOBS, SETTINGS, SWEEPS, Run, declared, input_names, make_run, named_sweep, read_sweep, unique
 
@@ -43,6 +44,7 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     )
     where.add_argument("--again", action="store_true", help="repeat runs that the file of results has already")
     how = parser.add_argument_group("how to run")
+    how.add_argument("--also", metavar="CHECK,CHECK", help=f"on a GPU, after training: {', '.join(CHECKS)}")
     how.add_argument("--workers", type=int, metavar="N", help="processes at a time; every core for trace, else 1")
     how.add_argument("--timeout", type=float, default=sweep.TIMEOUT, metavar="SECONDS", help="a longer run is stopped")
     how.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
@@ -161,7 +163,7 @@ def verify(options: argparse.Namespace) -> int:
         raise ValueError(f"--sheet is {options.sheet!r} without --write; name the workbook too")
     if options.write is not None:
         writable(options, runs)
-    settings: dict[str, Any] = {"debug": options.debug}
+    settings: dict[str, Any] = {"debug": options.debug, "also": _also(options)}
     if options.composition is not None:
         if options.backend == "cpu":
             raise ValueError("--composition is given with --backend cpu; it needs --backend trace or cuda")
@@ -193,6 +195,17 @@ def verify(options: argparse.Namespace) -> int:
     if options.write is not None:
         print(write_back(options, runs, rows))
     return 1 if any(row["outcome"] == "failed" for row in rows.values()) else 0
+
+
+def _also(options: argparse.Namespace) -> list[str]:
+    """The checks to run after training, in their own order."""
+    wanted = [name.strip() for name in (options.also or "").split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in CHECKS]
+    if unknown:
+        raise ValueError(f"--also is {options.also!r}; it must name some of {', '.join(CHECKS)}")
+    if wanted and options.backend != "cuda":
+        raise ValueError(f"--also is given with --backend {options.backend}; it needs --backend cuda")
+    return [name for name in CHECKS if name in wanted]
 
 
 def ready(backend: str) -> None:

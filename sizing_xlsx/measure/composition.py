@@ -104,6 +104,8 @@ def _label(
         return "scratch inside kernels"
     if number in recorder.gradients:
         return "gradients"
+    if found.operation == "optimizer state":
+        return found.operation
     if found.phase == "update":
         return "optimizer state" if number in states else "update temporaries"
     if found.operation == "_to_copy" and found.shape in weights:
@@ -138,6 +140,86 @@ def _parts(recorder: Any, labels: Sequence[str], alive: Mapping[int, int]) -> li
         pieces[key] += 1
     order = sorted(sizes, key=lambda key: (TERMS.index(key[0]), -sizes[key], key[1]))
     return [Part(*key, pieces[key], sizes[key]) for key in order]
+
+
+@dataclass
+class Recording:
+    """What compose() reads of a recorder: numbered events, what each number was, and which became what."""
+
+    events: list[tuple[int, int]]
+    all: list[Allocation]
+    trained: set[int]
+    gradients: set[int]
+
+
+def of_gpu(run: Any, model: Any, optimizer: Any, card: Any) -> Composition:
+    """One step on a GPU: the allocator's own history, each piece named after the tensor that lay there."""
+    from .events import Recorder
+    from .loop import train, vocabulary
+
+    recorder = Recorder(card.device.partition(":")[0])
+    recorder.watch(model)
+    with recorder:
+        recorder.know(model)
+        for entry in optimizer.state.values():
+            for value in entry.values():
+                if hasattr(value, "untyped_storage"):
+                    recorder.track(value, "optimizer state")
+        before = len(recorder.all)
+        card.synchronize()
+        card.record_history()
+
+        def begin(_: int, phase: str) -> None:
+            recorder.phase = phase
+
+        def end(_: int, phase: str) -> None:
+            if phase == "backward":
+                recorder.mark_gradients(model)
+
+        train(model, optimizer, run, card.device, 1, begin, end)
+        recorder.close()
+    recording, marks = from_history(recorder, card.history(), before)
+    return compose(recording, marks, vocabulary(model))
+
+
+def from_history(
+    recorder: Any, history: Sequence[Mapping[str, Any]], before: int
+) -> tuple[Recording, dict[str, tuple[int, int]]]:
+    """The allocator's history as numbered events, named by the recorder's tensors; what is left is kernels' scratch.
+
+    history: entries with action ("alloc" or "free_completed"), addr and size in bytes. before: how many of the
+    recorder's allocations were there when the history began. An allocation is a tensor's when the recorder saw a
+    storage begin at its address; at one address they come in the same order in both records.
+    """
+    waiting: dict[int, list[int]] = {}
+    for number in range(before, len(recorder.all)):
+        waiting.setdefault(recorder.addresses.get(number, 0), []).append(number)
+    found = Recording([], list(recorder.all[:before]), set(recorder.trained), set())
+    found.events.extend((number, recorder.all[number].size) for number in range(before))
+    places = {recorder.addresses[number]: number for number in range(before) if number in recorder.addresses}
+    phase, starts = "forward", {"forward": len(found.events)}
+    for entry in history:
+        address, action = int(entry["addr"]), entry["action"]
+        if action == "alloc":
+            known = waiting.get(address)
+            if known:
+                number = known.pop(0)
+                made = recorder.all[number]
+                if made.phase != phase:
+                    phase = made.phase
+                    starts.setdefault(phase, len(found.events))
+                if number in recorder.gradients:
+                    found.gradients.add(len(found.all))
+            else:
+                made = Allocation(int(entry["size"]), int(entry["size"]), "kernel scratch", (), "", phase, "")
+            places[address] = len(found.all)
+            found.events.append((len(found.all), int(entry["size"])))
+            found.all.append(made)
+        elif action == "free_completed" and address in places:
+            found.events.append((places.pop(address), 0))
+    ends = [*list(starts.values())[1:], len(found.events)]
+    marks = {name: (first, last) for (name, first), last in zip(starts.items(), ends, strict=True)}
+    return found, {**{name: (len(found.events),) * 2 for name in ("forward", "backward", "update")}, **marks}
 
 
 def by_term(composition: Composition) -> dict[str, int]:

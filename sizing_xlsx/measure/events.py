@@ -67,6 +67,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.kernels: set[str] = set()  # attention kernels that ran
         self._storages: dict[int, Any] = {}
         self._numbers: dict[int, int] = {}
+        self.addresses: dict[int, int] = {}  # of allocations on a real device
         self._handles: set[str] = set()
         self._closed = False
 
@@ -98,6 +99,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             return
         number = self._take(storage.nbytes(), operation, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
         self._numbers[key] = number
+        if self.device_type == "cuda":
+            self.addresses[number] = storage.data_ptr()
 
         def gone(_: Any) -> None:
             del self._storages[key], self._numbers[key]

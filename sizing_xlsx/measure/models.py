@@ -154,6 +154,21 @@ def base(run: Run, device: str = "meta") -> Any:
             raise CannotRun(f"{run['base_model']} cannot be built as a causal language model: {error}") from None
 
 
+def pretrained(run: Run) -> Any:
+    """The model of a run with the weights of a folder or hub; code that comes with a model is never run."""
+    transformers = need("transformers", "weights of a folder or hub")
+    if run.job == "training":
+        raise CannotRun(f"weights is {run['weights']!r}; training from scratch begins with random weights")
+    dtype, _ = storage_dtype(run)
+    eager = run["attention_implementation"].startswith("Eager")
+    options = {"attn_implementation": "eager" if eager else "sdpa", "trust_remote_code": False}
+    try:
+        return transformers.AutoModelForCausalLM.from_pretrained(run["weights"], torch_dtype=dtype, **options)
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise CannotRun(f"weights is {run['weights']!r}, which cannot be loaded: {said}") from None
+
+
 def dress(model: Any, run: Run) -> Any:
     """What a trainer does to the base: checkpointing, k-bit preparation, adapters, train mode."""
     if run.job == "training":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import platform
+import shutil
+import subprocess
 from collections.abc import Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 OUTCOMES = ("ok", "oom", "not run", "failed")
@@ -58,6 +61,7 @@ COLUMNS = (
     "commit",
     "date",
     "seconds",
+    "node",
     "source",
 )
 
@@ -71,6 +75,17 @@ def versions() -> str:
         except metadata.PackageNotFoundError:
             continue
     return ", ".join(found)
+
+
+def commit() -> str:
+    """The commit of the checkout that the package runs from; "" for an installed one."""
+    git, folder = shutil.which("git"), Path(__file__).resolve().parents[2]
+    if git is None or not (folder / ".git").exists():
+        return ""
+    done = subprocess.run(
+        [git, "-C", str(folder), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def static_bytes(model: Any, optimizer: Any) -> dict[str, Any]:
