@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except (ValueError, TypeError, ModuleNotFoundError) as error:
         return _refuse(str(error))
+    except KeyboardInterrupt:
+        print("sizing-xlsx: stopped.", file=sys.stderr)
+        return 130
     except OSError as error:
         return _refuse(f"{error.filename or 'the output'}: {error.strerror}" if error.strerror else str(error))
 

@@ -337,9 +337,15 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         previous = 0
     working = 10 * t * d + 6 * t * ff
     matrix = 2 * d * max(ff, q) if converted != rest else 0
-    held = resident + accumulated + saved + once
+    # LLM.int8 keeps the input of each matrix on its node of the graph: beyond checkpointing, as long as the output
+    node_inputs = 2 * t * (reached * (2 * d + q + ff) - d) if "int8" in inputs["base_storage_format"] else 0
+    also_saved = node_inputs
+    if node_inputs and not checkpointed:
+        also_saved -= 2 * t * reached * q  # the attention output is kept anyway
+    held = resident + accumulated + saved + once + also_saved
+    of_last_step = previous + (node_inputs if kept else 0)
     moment1 = held + (14 if kept else 12) * t * v
-    moment2 = held + 10 * t * v + 2 * t * d + previous
+    moment2 = held + 10 * t * v + 2 * t * d + of_last_step
     moment2 += 2 * n_adapter if checkpointed else (0 if kept else frozen_cache)
     if checkpointed:
         moment3 = held - 4 * t * d + one + working + (2 * t * v if kept else 0) + 2 * n_adapter / reached
@@ -347,7 +353,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     else:
         moment3 = held + working + previous
     moment3 += matrix
-    moment4 = resident + 4 * n_adapter + temporaries * 4 * n_adapter + previous
+    moment4 = resident + 4 * n_adapter + temporaries * 4 * n_adapter + of_last_step
     traced = max(moment1, moment2, moment3, moment4)
 
     # section 6: reserved
@@ -356,6 +362,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     if checkpointed:
         reserve += min(one + working, entered(inputs, "reserve_recomputed_bytes", 14) * t * v)
         reserve += (4 if inputs["optimizer_choice"] == "8-bit Adam" else 8) * n_adapter
+        reserve += also_saved / entered(inputs, "reserve_activation_divisor", 6)
     else:
         reserve += saved / entered(inputs, "reserve_activation_divisor", 6)
     return {

@@ -10,7 +10,7 @@ segments each pool is one growing range of pages.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 BLOCK = 512
@@ -103,12 +103,17 @@ class Allocator:
     def _find(self, pool: str, size: int) -> int | None:
         free = self._free[pool]
         at = bisect.bisect_left(free, (size, -1))
+        if self.expandable and at + 1 < len(free) and free[at][1] == self._tail.get(pool):
+            at += 1  # the end can still grow: it counts as larger than any other
         return free.pop(at)[1] if at < len(free) else None
 
-    def _reserve(self, size: int, wanted: int) -> None:
+    def _reserve(self, lacking: Callable[[], int], wanted: int) -> int:
+        """Reserve what lacks and return it. Giving back free memory may change what lacks."""
+        size = lacking()
         if self.capacity is not None and self.reserved + size > self.capacity:
             self.retries += 1
             self._release_free_segments()
+            size = lacking()
             if self.reserved + size > self.capacity:
                 raise OutOfMemory(
                     f"tried to allocate {wanted / 2**20:,.2f} MiB; capacity {self.capacity / 2**30:,.2f} GiB,"
@@ -117,6 +122,7 @@ class Allocator:
                 )
         self.reserved += size
         self.peak_reserved = max(self.peak_reserved, self.reserved)
+        return size
 
     def _new_segment(self, pool: str, size: int) -> int:
         if pool == "small":
@@ -125,7 +131,7 @@ class Allocator:
             segment = LARGE_SEGMENT
         else:
             segment = -(-size // PAGE) * PAGE
-        self._reserve(segment, size)
+        self._reserve(lambda: segment, size)
         address = self._next
         self._next += segment + _APART
         self._segments[address] = segment
@@ -135,10 +141,14 @@ class Allocator:
     def _grow(self, pool: str, size: int) -> int:
         """Expandable segments: map as many further pages as the free end of the range lacks."""
         page = SMALL_SEGMENT if pool == "small" else LARGE_SEGMENT
+
+        def lacking() -> int:
+            tail = self._tail.get(pool)
+            end = self._blocks[tail].size if tail is not None and self._blocks[tail].free else 0
+            return -(-(size - end) // page) * page
+
+        more = self._reserve(lacking, size)
         tail = self._tail.get(pool)
-        end = self._blocks[tail].size if tail is not None and self._blocks[tail].free else 0
-        more = -(-(size - end) // page) * page
-        self._reserve(more, size)
         if tail is not None and self._blocks[tail].free:
             self._remove(tail)
             self._blocks[tail].size += more

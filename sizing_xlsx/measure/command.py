@@ -12,7 +12,21 @@ from . import models, sweep
 from .backends import BACKENDS
 from .checks import CHECKS
 from .result_file import NAME, ResultFile, columns
-from .run import JOBS, SETTINGS, SWEEPS, Run, declared, input_names, make_run, named_sweep, read_sweep, unique
+from .run import (
+    BEYOND_FORMULAS,
+    JOBS,
+    SETTINGS,
+    SWEEPS,
+    Run,
+    declared,
+    input_names,
+    make_run,
+    named_sweep,
+    read_sweep,
+    unique,
+)
+
+LONGEST = 10_000_000  # seconds that a run may take: 115 days
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +42,10 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--rows",
         choices=("validation", "scenario"),
-        default="validation",
         help="which of the workbook's; validation if not given",
     )
     what.add_argument("--only", metavar="ID,ID", help="of the sweep, only these runs")
-    what.add_argument("--job", choices=tuple(JOBS), default="lora", help=_list(JOBS))
+    what.add_argument("--job", choices=tuple(JOBS), help=f"{_list(JOBS)}; lora if not given")
     where = parser.add_argument_group("where results go")
     where.add_argument("--csv", type=Path, metavar="OUT", help=f"the file of results; {NAME} in the current folder")
     where.add_argument(
@@ -45,6 +58,9 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--again", action="store_true", help="repeat runs that the file of results has already")
     how = parser.add_argument_group("how to run")
     how.add_argument("--also", metavar="CHECK,CHECK", help=f"on a GPU, after training: {', '.join(CHECKS)}")
+    how.add_argument(
+        "--ray", metavar="ADDRESS", help="a Ray cluster that runs them, one on each free GPU: auto, HOST:PORT"
+    )
     how.add_argument("--workers", type=int, metavar="N", help="processes at a time; every core for trace, else 1")
     how.add_argument("--timeout", type=float, default=sweep.TIMEOUT, metavar="SECONDS", help="a longer run is stopped")
     how.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
@@ -79,20 +95,22 @@ def runs_asked(options: argparse.Namespace) -> list[Run]:
     """The runs that the options ask for; ValueError when they cannot be."""
     given = fields_given(options)
     if options.sweep is None and options.workbook is None:
-        return [make_run(options.job, given)]
+        if options.only is not None:
+            raise ValueError(f"--only is {options.only!r} without --sweep or --workbook; say what the runs are of")
+        return [make_run(options.job or "lora", given)]
     if options.sweep is not None and options.workbook is not None:
         raise ValueError("--sweep and --workbook are both given; runs come from one of them")
-    if given:
-        name = next(iter(given)).replace("_", "-")
+    if given or options.job is not None:
+        name = next(iter(given), "job").replace("_", "-")
         source = "--workbook" if options.sweep is None else f"--sweep {options.sweep}"
         raise ValueError(f"--{name} is given beside {source}; write it into a sweep file instead")
     if options.workbook is not None:
-        runs = runs_of_workbook(options.workbook, options.rows)
+        runs = runs_of_workbook(options.workbook, options.rows or "validation")
     else:
         runs = named_sweep(options.sweep) if options.sweep in SWEEPS else read_sweep(Path(options.sweep))
     if options.only is None:
         return runs
-    wanted = [name.strip() for name in options.only.split(",") if name.strip()]
+    wanted = list(dict.fromkeys(name.strip() for name in options.only.split(",") if name.strip()))
     known = {run.id: run for run in runs}
     missing = [name for name in wanted if name not in known]
     if missing or not wanted:
@@ -125,6 +143,10 @@ def write_back(options: argparse.Namespace, runs: Sequence[Run], rows: Mapping[s
     from ..workbook import write_back as workbook
 
     settled = [{**run.as_row(), **rows[run.id]} for run in runs if rows[run.id]["outcome"] in sweep.DONE]
+    beyond = [row["id"] for row in settled if any(row[key] != SETTINGS[key][0] for key in BEYOND_FORMULAS)]
+    if beyond and options.sheet is None:
+        say(f"not written, since no formula knows their settings: {', '.join(beyond)}")
+        settled = [row for row in settled if row["id"] not in beyond]
     if options.sheet is not None:
         report = workbook.write_columns(options.write, options.sheet, settled, columns())
     else:
@@ -156,9 +178,15 @@ def verify(options: argparse.Namespace) -> int:
     workers = options.workers if options.workers is not None else sweep.default_workers(options.backend)
     if not 1 <= workers <= 64:
         raise ValueError(f"--workers is {workers}; it must be 1 to 64")
-    if not options.timeout > 0:
-        raise ValueError(f"--timeout is {options.timeout:g}; it must be a number of seconds above 0")
-    ready(options.backend)
+    if not 0 < options.timeout <= LONGEST:
+        right = f"a number of seconds above 0, at most {LONGEST:,}"
+        raise ValueError(f"--timeout is {options.timeout:g}; it must be {right}")
+    if options.ray is not None:
+        _fit_for_ray(options)
+    else:
+        ready(options.backend, runs)
+    if options.rows is not None and options.workbook is None:
+        raise ValueError(f"--rows is {options.rows} without --workbook; name the workbook too")
     if options.sheet is not None and options.write is None:
         raise ValueError(f"--sheet is {options.sheet!r} without --write; name the workbook too")
     if options.write is not None:
@@ -172,14 +200,20 @@ def verify(options: argparse.Namespace) -> int:
     file = ResultFile(options.csv or Path(NAME))
     rows: dict[str, Mapping[str, Any]] = {}
     for run in runs:
-        kept = None if options.again or options.composition else file.finished(run, options.backend)
+        kept = None if options.again or options.composition or options.also else file.finished(run, options.backend)
         if kept is not None:
             rows[run.id] = kept
     missing = [run for run in runs if run.id not in rows]
     if rows:
         say(f"{len(rows)} of {len(runs)} runs are in {file.path} already; --again repeats them")
     progress = sweep.Progress(len(missing), say)
-    running = sweep.perform_all(missing, options.backend, settings, workers=workers, timeout=options.timeout)
+    if options.ray is not None:
+        from .cluster import perform_on_cluster
+
+        where = {"address": options.ray, "timeout": options.timeout}
+        running = perform_on_cluster(missing, options.backend, settings, **where)
+    else:
+        running = sweep.perform_all(missing, options.backend, settings, workers=workers, timeout=options.timeout)
     try:
         for run, row in running:
             file.put(run, row)
@@ -197,6 +231,16 @@ def verify(options: argparse.Namespace) -> int:
     return 1 if any(row["outcome"] == "failed" for row in rows.values()) else 0
 
 
+def _fit_for_ray(options: argparse.Namespace) -> None:
+    """ValueError for what a cluster cannot be told."""
+    for name, why in (
+        ("workers", "the cluster decides how many run at a time"),
+        ("composition", "its files would be written on the nodes"),
+    ):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name} is given with --ray {options.ray}: {why}; leave it out")
+
+
 def _also(options: argparse.Namespace) -> list[str]:
     """The checks to run after training, in their own order."""
     wanted = [name.strip() for name in (options.also or "").split(",") if name.strip()]
@@ -208,12 +252,16 @@ def _also(options: argparse.Namespace) -> list[str]:
     return [name for name in CHECKS if name in wanted]
 
 
-def ready(backend: str) -> None:
+def ready(backend: str, runs: Sequence[Run]) -> None:
     """ValueError when a backend cannot run anything here, before any run is begun."""
     from . import fake_gpu
 
     torch = models.need("torch", f"--backend {backend}")
     models.need("transformers", f"--backend {backend}")
+    if any(run.job == "lora" for run in runs):
+        models.need("peft", "LoRA")
+    if backend == "cpu":
+        models.need("psutil", "--backend cpu")
     if backend == "trace":
         fake_gpu.possible()
     if backend == "cuda" and not torch.cuda.is_available():
@@ -230,7 +278,7 @@ def say(line: str) -> None:
 
 def table(runs: Sequence[Run], rows: Mapping[str, Mapping[str, Any]]) -> str:
     """The results as lines: id, outcome, allocated, reserved, and what the formulas predict."""
-    width = max(2, min(40, *(len(run.id) for run in runs))) if runs else 2
+    width = min(40, max((len(run.id) for run in runs), default=2))
     titles = (("allocated GB", 14), ("predicted", 12), ("error", 9), ("reserved GB", 14), ("at most", 10))
     lines = [f"{'id':{width}}  {'outcome':8}" + "".join(f"{title:>{wide}}" for title, wide in titles)]
     for run in runs:
@@ -259,7 +307,7 @@ def _shown(value: float | None, digits: int = 4) -> str:
 
 def predicted(run: Run) -> tuple[float, float] | None:
     """Allocated peak and upper estimate of reserved in GB by the formulas; None where they have none for the run."""
-    if run.job == "full" or run["config"]:
+    if run.job == "full" or any(run[key] != SETTINGS[key][0] for key in BEYOND_FORMULAS):
         return None
     formulas = declared(run.job)
     inputs = {key: value for key, value in run.inputs.items() if key in formulas.inputs}
@@ -291,7 +339,7 @@ def derive(options: argparse.Namespace) -> int:
     else:
         options.run_base_model = options.model
     run = make_run(options.job, fields_given(options))
-    ready("trace")
+    ready("trace", [run])
     lists = solving.derive(run)
     if options.json:
         import json

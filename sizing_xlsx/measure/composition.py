@@ -327,9 +327,9 @@ def _thinned(samples: list[tuple[int, dict[str, int]]], most: int = 3000) -> lis
 
 def moments(run: Any) -> dict[str, float]:
     """What the traced formulas say of each moment of a step, label -> GB; nothing where they do not know the run."""
-    from .run import declared
+    from .run import BEYOND_FORMULAS, SETTINGS, declared
 
-    if run.job == "full" or run["config"]:
+    if run.job == "full" or any(run[key] != SETTINGS[key][0] for key in BEYOND_FORMULAS):
         return {}
     formulas = declared(run.job)
     keys = [key for key in formulas.terms if key.endswith("_moment") and formulas.unit_of(key) == "bytes"]

@@ -8,11 +8,10 @@ bitsandbytes; the encoder trained from scratch is the one of the article, below.
 from __future__ import annotations
 
 import importlib
-import json
 from pathlib import Path
 from typing import Any
 
-from .run import Run, declared, model_folder
+from .run import Run, declared, model_folder, read_config_fields
 
 EXTRA = "measure"  # of pyproject.toml
 NEEDED_FOR = {
@@ -22,6 +21,7 @@ NEEDED_FOR = {
     "bitsandbytes": "quantised",
     "psutil": EXTRA,
     "matplotlib": EXTRA,
+    "ray": "ray",
     "liger_kernel": "liger",
 }
 DROPOUT = 0.1
@@ -61,19 +61,12 @@ def need(package: str, why: str) -> Any:
 def config_of(run: Run) -> Any:
     """The transformers configuration of a run's decoder, with the run's own shape where it gives one."""
     transformers = need("transformers", f"run {run.id}")
-    where = Path(run["config"]) if run["config"] else model_folder(run["base_model"])
-    file = where / "config.json" if where.is_dir() else where
+    file = Path(run["config"]) if run["config"] else model_folder(run["base_model"])
     try:
-        fields = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CannotRun(
-            f"config is {str(file)!r}: {error.strerror or error}; give a config.json or its folder"
-        ) from None
+        fields = read_config_fields(file)
     except ValueError as error:
-        raise CannotRun(f"config is {str(file)!r}, which is not JSON: {error}") from None
-    kind = fields.get("model_type") if isinstance(fields, dict) else None
-    if not isinstance(kind, str):
-        raise CannotRun(f"config is {str(file)!r}, which has no model_type; give the config.json of a model")
+        raise CannotRun(str(error)) from None
+    kind = fields["model_type"]
     if kind not in transformers.CONFIG_MAPPING:
         raise CannotRun(
             f"model_type is {kind!r}, which transformers {transformers.__version__} does not know; install a newer"

@@ -31,6 +31,10 @@ class ResultFile:
         self.rows: dict[tuple[str, str], dict[str, str]] = {}
         if path.exists():
             self._read()
+        elif not path.parent.is_dir():
+            raise ValueError(f"{one_line(str(path))} is in a folder that does not exist; make it, or name another")
+        if not os.access(path.parent, os.W_OK):
+            raise ValueError(f"{one_line(str(path))} is in a folder that may not be written to; name another")
 
     def _read(self) -> None:
         where = one_line(str(self.path))
@@ -39,6 +43,12 @@ class ResultFile:
         except UnicodeDecodeError:
             raise ValueError(f"{where} is not UTF-8 text; name another file for the results") from None
         reader = csv.DictReader(io.StringIO(text, newline=""))
+        try:
+            self._take(reader, where)
+        except csv.Error as error:
+            raise ValueError(f"{where} is not CSV: {error}; name another file for the results") from None
+
+    def _take(self, reader: csv.DictReader[str], where: str) -> None:
         header = list(reader.fieldnames or ())
         if header and not {"id", "backend", "outcome"} <= set(header):
             raise ValueError(
@@ -47,11 +57,11 @@ class ResultFile:
         for row in reader:
             if None in row or None in row.values():
                 raise ValueError(f"{where}, line {reader.line_num} has not one cell for each column; name another file")
-            self.rows[row["id"].casefold(), row["backend"]] = dict(row)
+            self.rows[_name(row["id"]), row["backend"]] = dict(row)
 
     def finished(self, run: Run, backend: str) -> dict[str, str] | None:
         """The row of the same run, if it is there and finished: same name, same fields."""
-        row = self.rows.get((run.id.casefold(), backend))
+        row = self.rows.get((_name(run.id), backend))
         if row is None or row.get("outcome") not in ("ok", "oom"):
             return None
         same = all((row.get(key) or "") == text(value) for key, value in run.as_row().items())
@@ -60,12 +70,14 @@ class ResultFile:
     def put(self, run: Run, row: Mapping[str, Any]) -> None:
         """Add a row, in place of an older one of the same run and backend, and write the file."""
         full = {**run.as_row(), **row}
-        self.rows[run.id.casefold(), row["backend"]] = {key: text(full.get(key)) for key in columns()}
+        if self.path.exists():  # another command may have written since
+            self._read()
+        self.rows[_name(run.id), row["backend"]] = {key: text(full.get(key)) for key in columns()}
         self.write()
 
     def sort(self, runs: Sequence[Run]) -> None:
         """Put the rows of these runs in their order, after all others, and write the file."""
-        order = {run.id.casefold(): at for at, run in enumerate(runs, 1)}
+        order = {_name(run.id): at for at, run in enumerate(runs, 1)}
         self.rows = dict(sorted(self.rows.items(), key=lambda item: order.get(item[0][0], 0)))
         self.write()
 
@@ -81,6 +93,11 @@ class ResultFile:
             os.replace(draft, self.path)
         finally:
             draft.unlink(missing_ok=True)
+
+
+def _name(id: str) -> str:
+    """What a row is known by: its id as the file holds it, without regard to case."""
+    return text(id).casefold()
 
 
 def text(value: Any) -> str:

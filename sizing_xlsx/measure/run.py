@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import io
 import itertools
+import json
+import math
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..formula import domains
-from ..formula.declare import Choice
+from ..formula.declare import Choice, Whole
 from ..formula.job import Job
 from ..presets.names import one_line
 
@@ -25,6 +30,7 @@ SWEEPS = ("lora", "training")
 SWEEP_CARD = "NVIDIA H100 SXM5 80GB"
 LONGEST_FILE = 10_000_000  # bytes of a sweep file
 MOST_RUNS = 10_000
+LONGEST_ID = 120  # of an id that is made; it names files too
 
 # What a run says beyond the inputs of its job: name -> (default, what is right).
 SETTINGS: dict[str, tuple[Any, str]] = {
@@ -35,11 +41,15 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     "kbit_preparation": ("Off", '"Off" or "On": prepare_model_for_kbit_training before adapters are added'),
     "reentrant_checkpointing": ("Off", '"Off" or "On": the older kind of activation checkpointing'),
 }
+TEXTS = ("config", "weights", "base_model")  # never numbers, even where they look so
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _ONE_OF = {
     "loss_kernel": ("stock", "Liger"),
     "kbit_preparation": ("Off", "On"),
     "reentrant_checkpointing": ("Off", "On"),
 }
+# Settings that change a step, and that no formula knows: such a run has no prediction.
+BEYOND_FORMULAS = ("config", *_ONE_OF)
 # Inputs that say how to judge a run, or what others take: they change no step.
 _NOT_OF_A_RUN = ("verdict_basis", "average_sequence_length", "other_tenants_gb", "outside_pytorch_gb_override")
 _DECODER = ("hidden_size", "layer_count", "attention_heads", "kv_heads", "head_dimension", "mlp_width")
@@ -97,26 +107,38 @@ def make_run(job: str, values: Mapping[str, Any], *, id: str = "", where: str = 
         near = domains.nearest(unknown[0], (*names, *SETTINGS))
         raise ValueError(f"{at}{unknown[0]} is no field of a {job} run{near}")
     settings = {key: values.get(key, default) for key, (default, _) in SETTINGS.items()}
+    if isinstance(settings["steps"], float) and settings["steps"].is_integer():
+        settings["steps"] = int(settings["steps"])
     inputs: dict[str, Any] = {}
     try:
+        _check_settings(settings)
         for key in names:
             if key == "parameter_storage" and job == "full":
                 inputs[key] = domains.accept(declared("training"), key, values.get(key, "fp32"))
             elif key == "base_model" and job != "training":
                 inputs[key] = _model(formulas, values.get(key), settings["config"])
             else:
-                default = formulas.inputs[key].default
-                inputs[key] = domains.accept(formulas, key, values.get(key, default))
-        _check_settings(settings)
+                facts = formulas.inputs[key]
+                inputs[key] = _whole(domains.accept(formulas, key, values.get(key, facts.default)), facts.domain)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{at}{error}") from None
+    if id and not id.isprintable():
+        raise ValueError(f"{at}id is {id!r}; it must be one line of printable text")
     return Run(id or run_id(job, inputs, settings), job, inputs, settings)
+
+
+def _whole(value: Any, domain: Any) -> Any:
+    """8 for 8.0, as a spreadsheet writes it, where a whole number is asked for."""
+    return int(value) if isinstance(domain, Whole) and isinstance(value, float) else value
 
 
 def _model(formulas: Job, name: Any, config: str) -> str:
     """A base model that a run can be made of: one with a config.json, sized by formulas or not."""
     if config:
-        return str(name or Path(config).resolve().name)
+        read_config_fields(Path(config))
+        file = Path(config).resolve()
+        own = file.parent if file.name == "config.json" else file
+        return str(name or own.name.removesuffix(".json"))
     name = name or formulas.inputs["base_model"].default
     if not isinstance(name, str) or not (model_folder(name) / "config.json").is_file():
         domain = formulas.inputs["base_model"].domain
@@ -124,6 +146,22 @@ def _model(formulas: Job, name: Any, config: str) -> str:
         near = domains.nearest(str(name), formulas.tables[domain.table].keys)
         raise ValueError(f"base_model is {name!r}; it must be a model of the presets{near}, or give config")
     return name
+
+
+def read_config_fields(where: Path) -> dict[str, Any]:
+    """What a config.json, or the one of a folder, says; ValueError when no model can be made of it."""
+    file = where / "config.json" if where.is_dir() else where
+    try:
+        fields = json.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ValueError(
+            f"config is {str(file)!r}: {error.strerror or error}; give a config.json or its folder"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"config is {str(file)!r}, which is not JSON: {error}") from None
+    if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
+        raise ValueError(f"config is {str(file)!r}, which has no model_type; give the config.json of a model")
+    return fields
 
 
 def model_folder(name: str) -> Path:
@@ -147,15 +185,19 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
 
 def run_id(job: str, inputs: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     """A name for a run that was given none: what sets it apart from the worked job, in a few words."""
-    known = declared(job).inputs
+    known = {**declared("training").inputs, **declared(job).inputs}
     apart = [
         f"{key.removesuffix('_override').replace('_', '-')}={str(value).replace(' ', '-')}"
         for key, value in inputs.items()
-        if key in known and value != known[key].default and key not in ("base_model", "gpu_choice")
+        if value != known[key].default and key != "base_model"
     ]
     apart += [f"{key.replace('_', '-')}={value}" for key, value in settings.items() if value != SETTINGS[key][0]]
     model = str(inputs["base_model"]).rpartition("/")[2].replace(" ", "-")
-    return ",".join([job, model, *apart])[:120]
+    name = " ".join([job, model, *apart]).replace(",", "")
+    if len(name) <= LONGEST_ID:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]  # what is cut off still tells runs apart
+    return f"{name[: LONGEST_ID - 9]} {digest}"
 
 
 # ------------------------------------------------------------------------------------------------ sweeps
@@ -185,6 +227,8 @@ def read_sweep(path: Path) -> list[Run]:
         ) from None
     except IsADirectoryError:
         raise ValueError(f"{where} is a folder; a sweep is a .toml or .csv file") from None
+    except OSError as error:
+        raise ValueError(f"{where} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{where} is not UTF-8 text; save it as UTF-8") from None
     if path.suffix.lower() == ".toml":
@@ -211,7 +255,7 @@ def unique(runs: Sequence[Run], where: str) -> list[Run]:
 def _toml_runs(text: str, where: str) -> list[Run]:
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, brackets without end
         raise ValueError(f"{where} is not TOML: {error}") from None
     unknown = [key for key in data if key not in ("defaults", "run")]
     if unknown:
@@ -228,22 +272,21 @@ def _toml_runs(text: str, where: str) -> list[Run]:
         lists = {key: value for key, value in merged.items() if isinstance(value, list)}
         if any(not value for value in lists.values()):
             raise ValueError(f"{line}: a list is empty; give at least one value")
-        combinations = list(itertools.product(*lists.values()))
-        if len(runs) + len(combinations) > MOST_RUNS:
+        if len(runs) + math.prod(len(value) for value in lists.values()) > MOST_RUNS:
             raise ValueError(f"{where} makes more than {MOST_RUNS:,} runs; split it into smaller sweeps")
-        for values in combinations:
+        for values in itertools.product(*lists.values()):
             fields = {**merged, **dict(zip(lists, values, strict=True))}
             name = str(fields.pop("id", ""))
             if name and lists:
-                name += "".join(f",{key}={value}" for key, value in zip(lists, values, strict=True))
+                name += "".join(f" {key}={value}" for key, value in zip(lists, values, strict=True) if key != "id")
             runs.append(_from_fields(fields, name, line))
     return runs
 
 
 def _csv_runs(text: str, where: str) -> list[Run]:
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        header = [cell.strip() for cell in next(reader, [])]
+        header = [cell.strip() or f"column {at}" for at, cell in enumerate(next(reader, []), 1)]
         if len(set(header)) != len(header):
             raise ValueError(f"{where}: a column is there twice; each field has one column")
         rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
@@ -267,12 +310,8 @@ def typed(fields: Mapping[str, str]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, text in fields.items():
         out[key] = text
-        for kind in (int, float):
-            try:
-                out[key] = kind(text)
-                break
-            except ValueError:
-                continue
+        if key not in TEXTS and NUMBER.fullmatch(text):
+            out[key] = int(text) if text.lstrip("+-").isdigit() and len(text) < 1000 else float(text)
     return out
 
 

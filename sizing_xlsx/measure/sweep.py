@@ -6,6 +6,7 @@ per worker, as they leave nothing behind. A process that hangs or dies costs its
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from . import results
@@ -28,18 +30,21 @@ class Worker:
     """A process that performs runs, one after another."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        # The package is found wherever it lies, also by a Python that it is not installed for.
+        path = (str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH"))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "sizing_xlsx.measure.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **environment},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), **environment},
             text=True,
             encoding="utf-8",
             errors="replace",
         )
         self.said: list[str] = []
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.listener = threading.Thread(target=self._listen, daemon=True)
+        self.listener.start()
 
     def _listen(self) -> None:
         assert self.process.stderr is not None
@@ -60,17 +65,17 @@ class Worker:
         timer = threading.Timer(timeout, kill)
         timer.start()
         try:
-            self.process.stdin.write(asked + "\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-        except OSError:
-            answer = ""
+            with contextlib.suppress(OSError):
+                self.process.stdin.write(asked + "\n")
+                self.process.stdin.flush()
+                for line in self.process.stdout:
+                    row = _answer(line)
+                    if row is not None:
+                        return row
+            status = self.process.wait()
+            self.listener.join(1)  # its last words may still be on their way
         finally:
             timer.cancel()
-        if answer:
-            row: dict[str, Any] = json.loads(answer)
-            return row
-        status = self.process.wait()
         if hung.is_set():
             message = f"hung: stopped after {timeout:,.0f} seconds"
         elif status < 0:
@@ -90,7 +95,17 @@ class Worker:
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(OSError):  # what it never read is still in the buffer
+                    stream.close()
+
+
+def _answer(line: str) -> dict[str, Any] | None:
+    """The row in a line of a worker; None for all else that a process may print."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and "outcome" in row else None
 
 
 def _last(said: Sequence[str]) -> str:
@@ -123,7 +138,7 @@ def perform_all(
 ) -> Generator[tuple[Run, dict[str, Any]], None, None]:
     """Each run with its row, in the order in which they finish. Closing the iterator ends the processes."""
     waiting: queue.SimpleQueue[list[Run]] = queue.SimpleQueue()
-    for same in _alike(runs, backend):
+    for same in [[run] for run in runs] if options.get("composition") else _alike(runs, backend):
         waiting.put(same)
     finished: queue.SimpleQueue[tuple[Run, dict[str, Any]]] = queue.SimpleQueue()
     active: list[Worker] = []
@@ -138,13 +153,20 @@ def perform_all(
                 same = waiting.get_nowait()
             except queue.Empty:
                 break
-            if worker is None or not worker.alive():
-                worker = Worker(environment)
-                active.append(worker)
-            row = worker.perform(same[0], backend, options, timeout)
+            try:
+                if worker is None or not worker.alive():
+                    if worker is not None:
+                        worker.stop()
+                    worker = Worker(environment)
+                    active.append(worker)
+                    if stopped.is_set():
+                        break
+                row = worker.perform(same[0], backend, options, timeout)
+            except Exception as error:  # no process could be started; nothing may keep the others waiting
+                row = unfinished(same[0], backend, one_sentence(f"{type(error).__name__}: {error}"))
             for run in same:
                 finished.put((run, row))
-            if once:
+            if once and worker is not None:
                 worker.stop()
         if worker is not None:
             worker.stop()
@@ -158,7 +180,9 @@ def perform_all(
     finally:
         stopped.set()
         for worker in active:
-            worker.stop()
+            worker.process.kill()
+        for thread in threads:  # each closes its own worker's pipes: two threads may not
+            thread.join(5)
 
 
 def _alike(runs: Sequence[Run], backend: str) -> list[list[Run]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 import warnings
 
@@ -18,6 +19,7 @@ def main() -> int:
     """Serve until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C here too; sweep.py ends this process
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     from .backends import perform

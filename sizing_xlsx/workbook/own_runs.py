@@ -53,6 +53,10 @@ OF_THE_JUDGEMENT = ("verdict_basis", "other_tenants_gb")
 OF_THE_MACHINE = ("gpu_choice", "gpu_capacity_override_gb", "other_tenants_gb", "matrix_workspace_bytes_override")
 
 
+# Settings of a run that change its step, and that no formula knows: column -> what it holds in other rows.
+BEYOND_FORMULAS = {"loss_kernel": "stock", "kbit_preparation": "Off", "reentrant_checkpointing": "Off"}
+
+
 class OwnRun(NamedTuple):
     """One row of a results file.
 
@@ -147,6 +151,8 @@ def _row(
         reason = outcome
     elif cells.get("base_model") in unsized or cells.get("config"):
         reason = "of a model without formulas here"
+    elif any(cells.get(column, "") not in ("", usual) for column, usual in BEYOND_FORMULAS.items()):
+        reason = "with a setting that no formula knows"
     elif outcome == "ok" and peak is None:
         raise ValueError(
             f'{where}, column peak_allocated_bytes is ""; it should be a whole number of bytes where the outcome is ok'

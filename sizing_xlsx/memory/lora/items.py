@@ -38,9 +38,9 @@ def saved_tensors(saved_activations: Any, saved_casts: Any, token_buffers: Any) 
 
 
 @term("bytes")
-def loss_forward_tensors(loss_forward_extra: Any, previous_output: Any) -> Any:
+def loss_forward_tensors(loss_forward_extra: Any, held_output: Any) -> Any:
     """What the loss's forward adds to what is saved: scores, and the output of the step before."""
-    return loss_forward_extra + previous_output
+    return loss_forward_extra + held_output
 
 
 @term("bytes")
@@ -49,7 +49,7 @@ def traced_activations(
     saved_tensors: Any,
     loss_backward_logits: Any,
     loss_forward_tensors: Any,
-    previous_output: Any,
+    held_output: Any,
     last_layer_extra: Any,
     token_buffers: Any,
 ) -> Any:
@@ -59,7 +59,7 @@ def traced_activations(
         saved_tensors + loss_backward_logits,
         saved_tensors + loss_forward_tensors,
         saved_tensors + last_layer_extra,
-        token_buffers + previous_output,
+        token_buffers + held_output,
     )
 
 

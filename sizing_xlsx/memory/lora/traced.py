@@ -274,10 +274,52 @@ def held_kv_cache(unreached_kv_cache: Any, fp32_kv_cache: Any) -> Any:
     return unreached_kv_cache + fp32_kv_cache
 
 
+@term("bytes", source=_FORMAT)
+def module_inputs(
+    storage_formats: Any,
+    storage_row: Any,
+    tokens_per_micro_batch: Any,
+    reached_layers: Any,
+    module_input_width: Any,
+    hidden_size: Any,
+) -> Any:
+    """Inputs that LLM.int8 modules hold on to as long as the step's graph is there, whatever is checkpointed."""
+    kept = storage_formats.kept_input_bytes[storage_row] * tokens_per_micro_batch
+    return kept * (reached_layers * module_input_width - hidden_size)
+
+
+@term("count")
+def module_input_width(hidden_size: Any, query_width: Any, mlp_width: Any) -> Any:
+    """Sum of the widths of a layer's different module inputs: both norms' outputs, attention's, the MLP's inside."""
+    return 2 * hidden_size + query_width + mlp_width
+
+
+@term("bytes", source=_FORMAT)
+def shared_inputs(
+    checkpointing_on: Any,
+    storage_formats: Any,
+    storage_row: Any,
+    tokens_per_micro_batch: Any,
+    reached_layers: Any,
+    query_width: Any,
+) -> Any:
+    """Of these, the attention outputs, which the layers keep anyway unless they are checkpointed."""
+    kept = storage_formats.kept_input_bytes[storage_row] * tokens_per_micro_batch
+    return (1 - checkpointing_on) * kept * reached_layers * query_width
+
+
 @term("bytes", source=_TRACE)
-def saved_activations(saved_layers: Any, saved_once: Any, output_kept: Any, held_kv_cache: Any) -> Any:
+def saved_inputs(module_inputs: Any, shared_inputs: Any) -> Any:
+    """What quantised modules keep of their inputs beyond what the layers keep."""
+    return module_inputs - shared_inputs
+
+
+@term("bytes", source=_TRACE)
+def saved_activations(
+    saved_layers: Any, saved_once: Any, saved_inputs: Any, output_kept: Any, held_kv_cache: Any
+) -> Any:
     """Everything kept from forward to backward, without the output scores."""
-    return saved_layers + saved_once + output_kept * held_kv_cache
+    return saved_layers + saved_once + saved_inputs + output_kept * held_kv_cache
 
 
 @term("bytes", source=_TRACE)
@@ -297,6 +339,12 @@ def previous_output(
 ) -> Any:
     """What the step before still holds when the loop keeps its output: scores, and the KV cache or its stand-in."""
     return kept_logits + output_kept * when(checkpointing_on > 0, hidden_tensor, layer_count * layer_kv_cache)
+
+
+@term("bytes", source=_TRACE)
+def held_output(previous_output: Any, output_kept: Any, module_inputs: Any) -> Any:
+    """All that hangs on an output the loop keeps: the output, and inputs that quantised modules hold in its graph."""
+    return previous_output + output_kept * module_inputs
 
 
 # ---------------------------------------------------------------------- the four moments
@@ -344,11 +392,11 @@ def loss_forward_moment(
     saved_activations: Any,
     loss_forward_extra: Any,
     loss_forward_casts: Any,
-    previous_output: Any,
+    held_output: Any,
 ) -> Any:
     """Loss, forward: all that forward kept, the scores, and the output of the step before."""
     base = resident_memory + accumulated_gradients + saved_activations
-    return base + loss_forward_extra + loss_forward_casts + previous_output
+    return base + loss_forward_extra + loss_forward_casts + held_output
 
 
 @term("bytes", source=_FORMAT)
@@ -416,11 +464,9 @@ def optimizer_temporaries(adapter_gradients: Any, optimizers: Any, optimizer_row
 
 
 @term("bytes", source=_TRACE)
-def optimizer_moment(
-    resident_memory: Any, adapter_gradients: Any, optimizer_temporaries: Any, previous_output: Any
-) -> Any:
+def optimizer_moment(resident_memory: Any, adapter_gradients: Any, optimizer_temporaries: Any, held_output: Any) -> Any:
     """Optimizer step: gradients, the update's temporaries, and the output the loop still holds."""
-    return resident_memory + adapter_gradients + optimizer_temporaries + previous_output
+    return resident_memory + adapter_gradients + optimizer_temporaries + held_output
 
 
 @term("bytes", source=_TRACE)
@@ -432,9 +478,11 @@ def traced_allocated(
 
 
 @term("bytes")
-def reserve_for_gradients(adapter_parameters: Any, optimizers: Any, optimizer_row: Any) -> Any:
-    """Checkpointed: blocks that gradients and their update leave behind."""
-    return adapter_parameters * optimizers.reserve_bytes[optimizer_row]
+def reserve_for_gradients(
+    adapter_parameters: Any, optimizers: Any, optimizer_row: Any, saved_inputs: Any, reserve_activation_divisor: Any
+) -> Any:
+    """Checkpointed: blocks that gradients and their update leave behind, and a share of what modules hold on to."""
+    return adapter_parameters * optimizers.reserve_bytes[optimizer_row] + saved_inputs / reserve_activation_divisor
 
 
 @term("count")
