@@ -287,7 +287,7 @@ def test_a_node_without_this_version_says_so(there: str, said: str, machines: Ma
 
 def test_files_of_a_run_are_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("own.json").write_text("{}")
+    Path("own.json").write_text('{"model_type": "llama"}')
     run = make_run("lora", {"config": "own.json", "weights": "organisation/name"}, id="own")
     asked = cluster.question(run, "trace", {"composition": "pictures"}, 5)
     assert asked["run"]["config"] == str(tmp_path / "own.json")
