@@ -178,13 +178,13 @@ def test_the_formulas_of_training_have_the_derived_coefficients(precision: str) 
 
 # ------------------------------------------------------------------------------------------------ static bytes
 STATIC = {
-    "hidden_size_override": 96,
+    "hidden_size_override": 256,
     "layer_count_override": 2,
     "attention_heads_override": 4,
     "kv_heads_override": 2,
-    "head_dimension_override": 32,
-    "mlp_width_override": 160,
-    "vocabulary_size_override": 128,
+    "head_dimension_override": 64,
+    "mlp_width_override": 1024,
+    "vocabulary_size_override": 512,
     "batch_size": 1,
     "sequence_length": 32,
 }
@@ -196,7 +196,7 @@ def _sized(run: Run) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("storage", ["fp32", "bf16", "fp16"])
-@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "SGD with momentum"])
+@pytest.mark.parametrize("optimizer", lora.choices("optimizer_choice"))
 def test_static_bytes_of_lora_are_exact(storage: str, optimizer: str) -> None:
     precision = "fp16 autocast" if storage == "fp16" else "bf16 autocast"
     fields = {"base_storage_format": storage, "optimizer_choice": optimizer, "compute_precision": precision}
@@ -210,16 +210,17 @@ def test_static_bytes_of_lora_are_exact(storage: str, optimizer: str) -> None:
     assert facts["parameters"] == said["base_parameter_count"] + said["adapter_parameters"]
 
 
-@pytest.mark.parametrize("storage", ["no double quant", "int8"])
+@pytest.mark.parametrize("storage", ["no double quant", "double quant (nested", "int8"])
 def test_static_bytes_of_a_quantised_base_are_exact(storage: str) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; the extra 'test' brings it")
     name = next(key for key in lora.choices("base_storage_format") if storage in key)
-    run = make_run("lora", {**STATIC, "base_storage_format": name})
+    wide = {"hidden_size_override": 512, "head_dimension_override": 128, "mlp_width_override": 1024}  # whole blocks
+    run = make_run("lora", {**STATIC, **wide, "base_storage_format": name})
     assert cpu.trained(run).facts["frozen_parameter_bytes"] == _sized(run)["frozen_base_weights"]
 
 
 @pytest.mark.parametrize("storage", ["fp32", "bf16"])
-@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "SGD with momentum"])
+@pytest.mark.parametrize("optimizer", training.choices("optimizer_choice"))
 def test_static_bytes_of_training_are_exact(storage: str, optimizer: str) -> None:
     shape = {key: value for key, value in STATIC.items() if not key.startswith(("kv_", "head_"))}
     fields = {"parameter_storage": storage, "optimizer_choice": optimizer}

@@ -151,8 +151,8 @@ def test_quantised_bases_are_traced(storage: str) -> None:
     inputs = {key: value for key, value in run.inputs.items() if key in lora.inputs}
     formula = lora.size(("frozen_base_weights",), **inputs)["frozen_base_weights"]
     difference = recorded.facts["frozen_parameter_bytes"] - formula
-    matrices = 7 * 3  # a nested format keeps an fp32 offset a matrix, and whole blocks of scales
-    assert 0 <= difference <= (8 * matrices if "nested" in name else 0)
+    matrices = 7 * 3  # a nested format keeps whole blocks of scales, which these small matrices do not fill
+    assert 0 <= difference <= (4 * matrices if "nested" in name else 0)
 
 
 def test_eight_bit_adam_keeps_small_tensors_in_fp32() -> None:

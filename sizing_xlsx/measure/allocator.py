@@ -13,6 +13,11 @@ import bisect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+BLIND_SPOTS = (
+    "scratch inside kernels (but cuBLAS workspaces, flash attention's backward and bitsandbytes's products)",
+    "the context and the driver (about 0.7 GB on an H100)",
+    "other streams, CUDA graphs, torch.compile",
+)
 BLOCK = 512
 MIB = 1 << 20
 SMALL = 1 * MIB  # the largest request of the small pool

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import models, sweep
+from .allocator import BLIND_SPOTS
 from .backends import BACKENDS
 from .checks import CHECKS
 from .result_file import NAME, ResultFile, columns
@@ -225,6 +226,8 @@ def verify(options: argparse.Namespace) -> int:
         return 130
     file.sort(runs)
     print(table(runs, rows))
+    if options.backend == "trace":
+        print(f"A trace does not see {'; '.join(BLIND_SPOTS)}.")
     print(f"Results: {file.path}")
     if options.write is not None:
         print(write_back(options, runs, rows))

@@ -1,9 +1,9 @@
 """The recorder: every tensor memory that a step takes and gives back, and what it is for.
 
 A dispatch mode above the fake tensors sees each operation's results. A result whose storage is new is an
-allocation; its end is when Python's garbage collector or PyTorch's reference counts let the storage go. Nothing is
-guessed but three kinds of scratch that kernels take inside: cuBLAS workspaces and the buffers of flash attention's
-backward, both counted here, and whatever else a kernel may need, which stays unseen and is listed in BLIND_SPOTS.
+allocation; its end is when the last reference lets the storage go. What kernels take inside is not seen: cuBLAS
+workspaces and the buffers of flash attention's backward and of bitsandbytes's products are added here, the rest is
+named in allocator.BLIND_SPOTS.
 """
 
 from __future__ import annotations
@@ -17,11 +17,6 @@ from torch.utils._pytree import tree_leaves
 
 from .allocator import BLOCK
 
-BLIND_SPOTS = (
-    "scratch inside kernels, except cuBLAS workspaces and flash attention's backward",
-    "the context and what the driver holds (about 0.7 GB on an H100)",
-    "other streams, CUDA graphs and torch.compile",
-)
 ATTENTION = {
     "_scaled_dot_product_flash_attention": "flash",
     "_scaled_dot_product_flash_attention_for_cpu": "flash (CPU)",

@@ -57,6 +57,7 @@ STORAGE_FORMATS = {
     "name": "name",
     "bytes_per_parameter": "number",
     "bytes_per_output_row": "number",
+    "bytes_per_matrix": "number",
     "kept_input_bytes": "number",
     "unquantised_bytes": "number",
     "half_type": "number",
@@ -167,6 +168,7 @@ GPU_UNITS = {
 STORAGE_UNITS = {
     "bytes_per_parameter": "bytes",
     "bytes_per_output_row": "bytes",
+    "bytes_per_matrix": "bytes",
     "kept_input_bytes": "bytes per value",
     "unquantised_bytes": "bytes",
     "half_type": "count",
