@@ -150,7 +150,10 @@ def test_the_sweep_summary_is_the_one_in_the_notes() -> None:
             found.append(abs(result[f"{family}_peak_allocated_gb"] / measured - 1) * 100)
     medians = {family: sorted(found)[len(found) // 2] for family, found in errors.items()}
     assert (round(max(errors["published"]), 2), round(medians["published"], 2)) == (2.17, 2.00)
-    assert (round(max(errors["traced"]), 3), round(medians["traced"], 3)) == (0.273, 0.250)
+    assert (round(max(errors["traced"]), 3), round(medians["traced"], 3)) == (
+        0.270,
+        0.250,
+    )  # the 8-bit row with its small tensors in fp32
 
 
 # ---------------------------------------------------------------------- the same arithmetic, by hand

@@ -295,7 +295,9 @@ def test_the_parts_are_those_that_the_formulas_name(composed: Any) -> None:
     assert found["optimizer state"] == pytest.approx(said["optimizer_state"], rel=0.02)
     assert found["cuBLAS workspaces"] == said["matrix_workspaces"]
     assert found["autocast copies"] == pytest.approx(said["saved_casts"], rel=0.05)
-    assert found["kept by layers"] == pytest.approx(said["saved_layers"], rel=0.02)
+    # The cache of the last step's output is alive too; the first layer's first norm keeps nothing.
+    cache, first_norm = 3 * said["layer_kv_cache"], 4 * 512 * (192 + 1)
+    assert found["kept by layers"] == pytest.approx(said["saved_layers"] + cache - first_norm, rel=0.002)
     assert found["output scores and loss"] >= 10 * 512 * 512  # 10 bytes a token and word in the loss's forward
     assert "gradients" not in found  # none exist in the loss
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from . import models, sweep
 from .allocator import BLIND_SPOTS
-from .backends import BACKENDS
+from .backends import BACKENDS, one_sentence
 from .checks import CHECKS
 from .result_file import NAME, ResultFile, columns
 from .run import (
@@ -328,6 +329,7 @@ def add_derive(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="CONFIG", help="a config.json, its folder, or a model of the presets")
     parser.add_argument("--job", choices=("lora", "full"), default="lora", help="LoRA or full fine-tuning")
     parser.add_argument("--json", action="store_true", help="the lists as JSON")
+    parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
 
 
 def derive(options: argparse.Namespace) -> int:
@@ -343,7 +345,14 @@ def derive(options: argparse.Namespace) -> int:
         options.run_base_model = options.model
     run = make_run(options.job, fields_given(options))
     ready("trace", [run])
-    lists = solving.derive(run)
+    logging.disable(logging.ERROR)  # what libraries say while they trace is not for the planner
+    try:
+        lists = solving.derive(run)
+    except (RuntimeError, TypeError, AttributeError, KeyError, IndexError, NotImplementedError) as error:
+        if options.debug:
+            raise
+        said = one_sentence(f"{type(error).__name__}: {error}")
+        raise ValueError(f"{options.model} cannot be traced at a small shape of its family ({said})") from None
     if options.json:
         import json
 

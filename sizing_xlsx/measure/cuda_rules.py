@@ -266,14 +266,17 @@ def fused_attention(
     scale: float | None,
     grouped: bool,
 ) -> Any:
-    """Attention as CUDA picks it: flash without a mask, memory-efficient with one. Scores are not stored."""
+    """Attention as CUDA picks it: flash for 16 bit, no mask and heads of one width, else memory-efficient.
+
+    Neither stores its scores.
+    """
     import torch
 
     kind = query.device.type
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
         query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
-    if mask is None and query.dtype != torch.float32:
+    if mask is None and query.dtype != torch.float32 and value.shape[-1] == query.shape[-1]:
         return torch.ops.aten._scaled_dot_product_flash_attention(
             query, key, value, dropout, causal, False, scale=scale
         )[0]

@@ -16,9 +16,14 @@ from typing import Any, NamedTuple
 from . import models, saved, trace
 from .run import Run
 
-# Small shapes whose widths have no common ratios: hidden, heads, KV heads, head, MLP, experts, experts per token, rank.
-SHAPES = ((192, 4, 2, 56, 432, 5, 3, 11), (240, 6, 3, 64, 624, 7, 2, 13), (256, 8, 2, 24, 352, 6, 3, 7))
-BATCH, SEQUENCE, VOCABULARY = 2, 256, 97
+# Small shapes whose widths have no common ratios: hidden, heads, KV heads, head, MLP, experts, experts per token,
+# rank, sequence.
+SHAPES = (
+    (192, 4, 2, 56, 432, 5, 3, 11, 256),
+    (240, 6, 3, 64, 624, 7, 2, 13, 320),
+    (256, 8, 2, 24, 352, 6, 3, 7, 192),
+)
+BATCH, VOCABULARY = 2, 97
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
 _CHOSEN = ("num_experts_per_tok", "top_k_experts")
 _SIDES = ("rank", "d", "q", "kv", "ff", "q + 2 kv", "experts", "KV heads", "head")  # of weights
@@ -76,7 +81,7 @@ class LayerList:
 
 def small_run(run: Run, shape: Sequence[int]) -> Run:
     """The run at a small shape; everything but the size is as it was."""
-    hidden, heads, mlp, experts, chosen, rank = shape[0], shape[1], *shape[4:]
+    hidden, heads, mlp, experts, chosen, rank, sequence = shape[0], shape[1], *shape[4:]
     kv_heads: int | None = shape[2]
     head: int | None = shape[3]
     fields: dict[str, Any] = {}
@@ -84,6 +89,7 @@ def small_run(run: Run, shape: Sequence[int]) -> Run:
         config = models.config_of(run)
         fields |= {name: experts for name in _EXPERTS if getattr(config, name, None)}
         fields |= {name: chosen for name in _CHOSEN if getattr(config, name, None)}
+        fields |= {name: 1 for name in ("n_group", "topk_group") if getattr(config, name, None)}
         if getattr(config, "moe_intermediate_size", None):
             fields["moe_intermediate_size"] = mlp - 40
         if getattr(config, "kv_lora_rank", None):  # multi-head latent attention has widths of its own
@@ -99,7 +105,7 @@ def small_run(run: Run, shape: Sequence[int]) -> Run:
         "vocabulary_size_override": VOCABULARY,
         "layer_count_override": layers_needed(run),
         "batch_size": BATCH,
-        "sequence_length": SEQUENCE,
+        "sequence_length": sequence,
         "gradient_accumulation": 1,
         **({"lora_rank": rank, "adapter_layers": "all"} if run.job == "lora" else {}),
     }
@@ -148,7 +154,7 @@ def widths_of(model: Any, run: Run) -> dict[str, int]:
     if run.job == "training":
         shape = models.encoder_shape(run)
         d, heads, ff = shape["hidden_size"], shape["attention_heads"], shape["mlp_width"]
-        return {"d": d, "nh": heads, "ff": ff, "1": 1}
+        return {"d": d, "nh": heads, "ff": ff, "1": 1, **_scores(run, heads)}
     config = model.config
     sides: dict[str, tuple[int, int]] = {}
     _, layers = models.layers_of(model)
@@ -185,8 +191,12 @@ def widths_of(model: Any, run: Run) -> dict[str, int]:
         widths |= {"kv_lora_rank + rope head": config.kv_lora_rank + config.qk_rope_head_dim}
         widths |= {"nh x (nope + value head)": heads * (config.qk_nope_head_dim + value)}
         widths |= {"rope head": config.qk_rope_head_dim}
-    widths |= {"sequence": run["sequence_length"], "sequence x nh": run["sequence_length"] * heads, "1": 1}
+    widths |= {**_scores(run, heads), "1": 1}
     return {name: width for name, width in widths.items() if width}
+
+
+def _scores(run: Run, heads: int) -> dict[str, int]:
+    return {"sequence": run["sequence_length"], "sequence x nh": run["sequence_length"] * heads}
 
 
 def _sides(module: Any) -> tuple[int, int]:
@@ -219,10 +229,12 @@ def _solve(shapes: Sequence[tuple[Mapping[str, int], Counter[Any]]]) -> tuple[li
 
 def _width(shapes: Sequence[Mapping[str, int]], sizes: Sequence[int]) -> tuple[int, str, bool] | None:
     """The coefficient and the width that give these sizes at these shapes: per token first, then per layer."""
-    tokens = BATCH * SEQUENCE
+    tokens = [BATCH * widths["sequence"] for widths in shapes]
     for per_token in (True, False):
         for width in shapes[0]:
-            products = [widths[width] * (tokens if per_token else 1) for widths in shapes]
+            products = [
+                widths[width] * (count if per_token else 1) for widths, count in zip(shapes, tokens, strict=True)
+            ]
             found = _coefficient(products, sizes)
             if found:
                 return found, width, per_token

@@ -21,7 +21,7 @@ def main() -> int:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C here too; sweep.py ends this process
     warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
+    logging.disable(logging.ERROR)
     from .backends import perform
 
     for line in sys.stdin:
