@@ -410,7 +410,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_next_start_goes_on(machine: Machine, 
     done = machine.verify("--sweep", path, "--workers", "1")
     assert done.status == 0 and [run["id"] for run in machine.performed[before:]] == ["slow3", "ok4"]
     assert done.lines[0] == f"2 of 4 runs are in {NAME} already; --again repeats them"
-    assert done.lines[1].startswith("[1/2] slow3: ok") and len(done.out.splitlines()) == 7
+    assert done.lines[1].startswith("[1/2] slow3: ok") and len(done.out.splitlines()) == 8
     assert list(machine.outcomes()) == ["ok1", "ok2", "slow3", "ok4"]
 
 
@@ -553,7 +553,7 @@ def test_two_commands_may_write_the_same_file_at_a_time(tmp_path: Path) -> None:
     other.put(TWO[0], {"backend": "trace", "outcome": "ok"})
     one.put(TWO[1], {"backend": "cuda", "outcome": "ok"})
     kept = ResultFile(tmp_path / NAME).rows
-    assert set(kept) == {("run1", "cuda"), ("run1", "trace"), ("run2", "cuda")}
+    assert set(kept) == {("run1", "lora", "cuda"), ("run1", "lora", "trace"), ("run2", "lora", "cuda")}
 
 
 def test_every_column_is_there_and_in_its_order(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import models, sweep
+from . import models, results, sweep
 from .allocator import BLIND_SPOTS
 from .backends import BACKENDS, one_sentence
 from .checks import CHECKS
@@ -25,6 +25,7 @@ from .run import (
     make_run,
     named_sweep,
     read_sweep,
+    typed,
     unique,
 )
 
@@ -87,8 +88,6 @@ def _list(words: Mapping[str, str]) -> str:
 
 def fields_given(options: argparse.Namespace) -> dict[str, Any]:
     """The fields of a run that were given as options; numbers as numbers."""
-    from .run import typed
-
     given = {key[4:]: value for key, value in vars(options).items() if key.startswith("run_") and value is not None}
     return typed(given)
 
@@ -127,7 +126,7 @@ def runs_of_workbook(path: Path, rows: str) -> list[Run]:
     jobs = {job: declared(job) for job in SWEEPS}
     if rows == "scenario":
         job, inputs = run_of_scenario(path, jobs)
-        return [make_run(job, _of_a_run(job, inputs), id="scenario", where=str(path))]
+        return [make_run(job, _of_a_run(job, inputs), where=str(path))]
     found = runs_of_validation(path, jobs)
     if not found:
         raise ValueError(f"{path}: the Validation sheet holds no run; give an id and its inputs in a spare row")
@@ -144,34 +143,51 @@ def write_back(options: argparse.Namespace, runs: Sequence[Run], rows: Mapping[s
     """Put the settled results into the planner's workbook; what was done, in a sentence."""
     from ..workbook import write_back as workbook
 
-    settled = [{**run.as_row(), **rows[run.id]} for run in runs if rows[run.id]["outcome"] in sweep.DONE]
-    beyond = [row["id"] for row in settled if any(row[key] != SETTINGS[key][0] for key in BEYOND_FORMULAS)]
-    if beyond and options.sheet is None:
-        say(f"not written, since no formula knows their settings: {', '.join(beyond)}")
-        settled = [row for row in settled if row["id"] not in beyond]
+    settled = [{**_numbers(rows[run.id]), **run.as_row()} for run in runs if rows[run.id]["outcome"] in sweep.DONE]
+    if not settled:
+        return f"nothing was written into {options.write}: no run was settled"
     if options.sheet is not None:
         report = workbook.write_columns(options.write, options.sheet, settled, columns())
-    else:
-        job = workbook.job_of(options.write, {name: declared(name) for name in SWEEPS})
-        report = workbook.write_results(options.write, settled, declared(job))
-    return workbook.backup_words(report, options.write)
+        return workbook.backup_words(report, options.write)
+    sized = [row for row in settled if not _beyond(row)]
+    if len(sized) < len(settled):
+        beyond = ", ".join(row["id"] for row in settled if _beyond(row))
+        say(f"not written, since no formula knows their settings or model: {beyond}")
+    job = workbook.job_of(options.write, {name: declared(name) for name in SWEEPS})
+    return workbook.backup_words(workbook.write_results(options.write, sized, declared(job)), options.write)
+
+
+def _beyond(row: Mapping[str, Any]) -> bool:
+    """Whether no formula knows the step of a run, so that the Validation sheet could not predict it."""
+    model = declared(row["job"]).accepted
+    try:
+        model({"base_model": row["base_model"]})
+    except ValueError:
+        return True
+    return any(row[key] != SETTINGS[key][0] for key in BEYOND_FORMULAS)
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of results with its numbers as numbers: one that comes from the file holds only texts."""
+    found = {key: value for key, value in row.items() if isinstance(value, str) and key not in results.TEXTS}
+    return {**row, **typed(found)}
 
 
 def writable(options: argparse.Namespace, runs: Sequence[Run]) -> None:
     """ValueError, before any run is begun, when the results could not be written into the workbook afterwards."""
     from ..workbook import write_back as workbook
-    from ..workbook.patch import open_package
 
+    rows = [{**run.as_row(), "backend": options.backend} for run in runs]
     if options.sheet is not None:
-        open_package(options.write).find_columns(options.sheet, ["id"])
+        workbook.check_columns(options.write, options.sheet, rows, columns())
         return
-    open_package(options.write)
     job = workbook.job_of(options.write, {name: declared(name) for name in SWEEPS})
     other = next((run for run in runs if run.job != job), None)
     if other is not None:
         raise ValueError(f"--write is {options.write}, a workbook of {job} runs; the run {other.id} is of {other.job}")
     if options.backend == "cpu":
         raise ValueError("--write is given with --backend cpu, which has no figures of a GPU; use trace or cuda")
+    workbook.check_results(options.write, [row for row in rows if not _beyond(row)], declared(job))
 
 
 def verify(options: argparse.Namespace) -> int:

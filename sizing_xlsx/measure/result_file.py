@@ -28,7 +28,7 @@ class ResultFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.rows: dict[tuple[str, str], dict[str, str]] = {}
+        self.rows: dict[tuple[str, str, str], dict[str, str]] = {}
         if path.exists():
             self._read()
         elif not path.parent.is_dir():
@@ -57,28 +57,29 @@ class ResultFile:
         for row in reader:
             if None in row or None in row.values():
                 raise ValueError(f"{where}, line {reader.line_num} has not one cell for each column; name another file")
-            self.rows[_name(row["id"]), row["backend"]] = dict(row)
+            self.rows[_name(row["id"]), row.get("job", ""), row["backend"]] = dict(row)
 
     def finished(self, run: Run, backend: str) -> dict[str, str] | None:
         """The row of the same run, if it is there and finished: same name, same fields."""
-        row = self.rows.get((_name(run.id), backend))
+        row = self.rows.get((_name(run.id), run.job, backend))
         if row is None or row.get("outcome") not in ("ok", "oom"):
             return None
         same = all((row.get(key) or "") == text(value) for key, value in run.as_row().items())
         return row if same else None
 
     def put(self, run: Run, row: Mapping[str, Any]) -> None:
-        """Add a row, in place of an older one of the same run and backend, and write the file."""
+        """Add a row, in place of an older one of the same job, id and backend, and write the file."""
         full = {**run.as_row(), **row}
         if self.path.exists():  # another command may have written since
             self._read()
-        self.rows[_name(run.id), row["backend"]] = {key: text(full.get(key)) for key in columns()}
+        self.rows.pop((_name(run.id), "", row["backend"]), None)  # one that others wrote, without a job
+        self.rows[_name(run.id), run.job, row["backend"]] = {key: text(full.get(key)) for key in columns()}
         self.write()
 
     def sort(self, runs: Sequence[Run]) -> None:
         """Put the rows of these runs in their order, after all others, and write the file."""
-        order = {_name(run.id): at for at, run in enumerate(runs, 1)}
-        self.rows = dict(sorted(self.rows.items(), key=lambda item: order.get(item[0][0], 0)))
+        order = {(_name(run.id), run.job): at for at, run in enumerate(runs, 1)}
+        self.rows = dict(sorted(self.rows.items(), key=lambda item: order.get(item[0][:2], 0)))
         self.write()
 
     def write(self) -> None:

@@ -66,6 +66,14 @@ COLUMNS = (
 )
 
 
+# Those that hold texts, also where a text reads as a number.
+TEXTS = (
+    "id", "job", "backend", "figures", "outcome", "message", "parameter_dtypes", "gradient_dtypes",
+    "optimizer_state_dtypes", "attention_kernel", "card", "driver", "allocator_settings", "versions", "commit", "date",
+    "node", "source",
+)  # fmt: skip
+
+
 def versions() -> str:
     """The packages that decide the figures, with their versions."""
     found = [f"Python {platform.python_version()}"]

@@ -112,6 +112,10 @@ class PlannerFile:
         self._check_place((name, row, column))
         return self._part(name).cell(row, column, self._strings)
 
+    def rows(self, sheet: str) -> dict[int, dict[int, Value]]:
+        """The rows of a sheet that hold cells, in their order, with the values of these cells by column."""
+        return dict(self._part(self._known(sheet)).rows(self._strings))
+
     def column_values(self, area: Area) -> list[Value]:
         """The values of an area of one column, from its first row to its last."""
         if area.first_column != area.last_column:

@@ -11,16 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..formula.domains import allowed
 from ..formula.render import public_name
 from ..presets.names import one_line
 from .own_runs import COMPLETED, KEY, MEASURED, NOT_GIVEN, OF_THE_MACHINE, OUT_OF_MEMORY, figure_names, input_names
-from .patch import Package, WriteReport, open_package
+from .patch import Area, Package, WriteReport, open_package
 
 if TYPE_CHECKING:
     from ..formula.job import Job
 
 Cells = dict[tuple[str, int, int], Any]
-MOST_COLUMNS = 500  # of a header row
+_UNKNOWN = {"outcome": "oom", "source": ""}  # of a run that is still to be made
 # Headers of any other sheet, beside the columns of a results file: name -> column of a result, in GB of 1e9 bytes.
 IN_GB = {
     "peak_allocated_gb": "peak_allocated_bytes",
@@ -51,11 +52,39 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Mapping[str, A
     row. Raises ValueError where it cannot be done safely: the file is then as it was.
     """
     package = open_package(path)
-    where = one_line(str(path))
-    keys = package.area(KEY)  # says what is wrong where the sheet or its names are missing
-    names = {**figure_names(), **input_names(job)}
+    return package.write(_cells_of_results(package, results, job, one_line(str(path))))
+
+
+def check_results(path: str | os.PathLike[str], runs: Sequence[Mapping[str, Any]], job: Job) -> None:
+    """ValueError where results of these runs could not be written: what write_results() would say, and no write."""
+    package = open_package(path)
+    package.checked(_cells_of_results(package, [{**_UNKNOWN, **run} for run in runs], job, one_line(str(path))))
+
+
+def _columns(package: Package, job: Job, where: str) -> dict[str, Area]:
+    """The columns of the table of runs by key, "id" first. Raises ValueError unless they are one table still."""
+    names = {"id": KEY, **figure_names(), **input_names(job)}
     columns = {key: package.area(defined) for key, defined in names.items()}
-    ids = [str(value) if value is not None else "" for value in package.column_values(keys)]
+    keys = columns["id"]
+    for key, area in columns.items():
+        rows = area.last_row - area.first_row == keys.last_row - keys.first_row
+        if (
+            not rows
+            or area.first_column != area.last_column
+            or (area.sheet == keys.sheet and area.first_row != keys.first_row)
+        ):
+            raise ValueError(
+                f"{where}: the names {KEY} and {names[key]} no longer cover the same rows, so that a run's cells cannot"
+                " be told; rows were put into the table of runs or taken out of it: undo that, or run build.py anew"
+            )
+    return columns
+
+
+def _cells_of_results(package: Package, results: Sequence[Mapping[str, Any]], job: Job, where: str) -> Cells:
+    """What the results put where."""
+    columns = _columns(package, job, where)
+    keys = columns["id"]
+    ids = [str(value).strip() if value is not None else "" for value in package.column_values(keys)]
     cells: Cells = {}
 
     def put(key: str, at: int, value: Any) -> None:
@@ -75,13 +104,15 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Mapping[str, A
         else:
             at = _free_row(ids, where)
             ids[at] = row["id"]
-            cells[keys.sheet, keys.first_row + at, keys.first_column] = row["id"]
+            put("id", at, row["id"])
+            for key in figure_names():  # what an emptied row has left is of another run
+                put(key, at, None)
             put("lever", at, "Own run")
-            put("setting", at, _setting(row, job))
+            put("setting", at, _setting(row, job) or None)
             for key in input_names(job):
                 put(key, at, _as_cell(row.get(key, job.inputs[key].default)))
         _put_figures(row, lambda key, value, at=at: put(key, at, value), held("source", at))
-    return package.write(cells)
+    return cells
 
 
 def _free_row(ids: Sequence[str], where: str) -> int:
@@ -152,73 +183,105 @@ def write_columns(
     written.
     """
     package = open_package(path)
-    where = one_line(str(path))
+    return package.write(_cells_of_columns(package, sheet, results, columns, one_line(str(path))))
+
+
+def check_columns(
+    path: str | os.PathLike[str], sheet: str, runs: Sequence[Mapping[str, Any]], columns: Sequence[str]
+) -> None:
+    """ValueError where results of these runs could not be written: what write_columns() would say, and no write."""
+    package = open_package(path)
+    package.checked(_cells_of_columns(package, sheet, runs, columns, one_line(str(path))))
+
+
+def _cells_of_columns(
+    package: Package, sheet: str, results: Sequence[Mapping[str, Any]], columns: Sequence[str], where: str
+) -> Cells:
+    """What the results put where."""
     header, key_column = package.find_columns(sheet, ["id"])["id"]
-    places: dict[str, int] = {}
-    for column in range(key_column, key_column + MOST_COLUMNS):
-        text = package.cell(sheet, header, column).value
-        name = str(text).strip().casefold() if text is not None else ""
-        if name in IN_GB or name in columns:
-            places.setdefault(name, column)
-    if set(places) <= {"id"}:
+    filled = package.rows(sheet)
+    texts = filled[header].values()
+    known = {text.strip().casefold() for text in texts if isinstance(text, str)} & {*IN_GB, *columns}
+    places = {name: at[1] for name, at in package.find_columns(sheet, known).items() if name != "id"}
+    if not places:
         raise ValueError(
             f"{where}: the sheet {sheet} has a header id and no column of results beside it; name one of them"
             f" peak_allocated_bytes, peak_allocated_gb or another column of the file of results"
         )
     rows: dict[str, int] = {}
-    at = header + 1
-    while (value := package.cell(sheet, at, key_column).value) is not None:
-        rows.setdefault(str(value).strip().casefold(), at)
-        at += 1
+    for at in range(header + 1, max(filled) + 1):
+        value = package.cell(sheet, at, key_column).value
+        if value is not None and (name := str(value).strip().casefold()):
+            rows.setdefault(name, at)
+    after = max(rows.values(), default=header) + 1
     cells: Cells = {}
     for result in results:
-        row = rows.setdefault(result["id"].casefold(), at)
-        at = max(at, row + 1)
-        for name, column in places.items():
-            value = _gb(result.get(IN_GB[name])) if name in IN_GB else result.get(name)
-            if value is not None or name != "id":
-                cells[sheet, row, column] = None if value == "" else value
-    return package.write(cells)
+        name = result["id"].casefold()
+        if name not in rows:
+            cells[sheet, after, key_column] = result["id"]
+            rows[name], after = after, after + 1
+        for column, at in places.items():
+            value = _gb(result.get(IN_GB[column])) if column in IN_GB else result.get(column)
+            cells[sheet, rows[name], at] = None if value == "" else value
+    return cells
 
 
 # ------------------------------------------------------------------------------------------------ out of a workbook
 def runs_of_validation(path: str | os.PathLike[str], jobs: Mapping[str, Job]) -> list[tuple[str, str, dict[str, Any]]]:
     """The runs of a Validation sheet: id, job, inputs as they stand in the cells."""
     package = open_package(path, read_only=True)
-    ids = package.column_values(package.area(KEY))
-    job = _only_job(package, jobs, path)
-    columns = {key: package.column_values(package.area(name)) for key, name in input_names(jobs[job]).items()}
+    where = one_line(str(path))
+    name = _only_job(package, jobs, path)
+    job = jobs[name]
+    areas = _columns(package, job, where)
+    columns = {key: package.column_values(areas[key]) for key in ("id", *input_names(job))}
+    typed = [key for key in input_names(job) if areas[key].sheet == areas["id"].sheet]
     runs = []
-    for at, name in enumerate(ids):
-        if name is not None and str(name).strip():
-            values = {key: None if found[at] == NOT_GIVEN else found[at] for key, found in columns.items()}
-            runs.append((str(name).strip(), job, {key: _whole(value) for key, value in values.items()}))
+    for at, value in enumerate(columns.pop("id")):
+        ident = str(value).strip() if value is not None else ""
+        line = f"{where}, {areas['id'].sheet} row {areas['id'].first_row + at + 1}"
+        inputs = {key: found[at] for key, found in columns.items()}
+        if ident:
+            runs.append((ident, name, _inputs_of_cells(inputs, job, f"{line}, run {ident}")))
+        elif found := next((key for key in typed if inputs[key] not in (None, "")), None):
+            raise ValueError(f"{line} has {found} {inputs[found]!r} and no id; give the run an id, or empty the row")
     return runs
+
+
+def _inputs_of_cells(cells: Mapping[str, Any], job: Job, where: str) -> dict[str, Any]:
+    """Inputs as they stand in cells: none where one that is optional is not given, never where another is missing."""
+    inputs = {}
+    for key, value in cells.items():
+        text, optional = value.strip().casefold() if isinstance(value, str) else value, job.inputs[key].optional
+        if text in (None, "") and not optional:
+            raise ValueError(f"{where}: {key} is empty; it must be {allowed(job, key)}")
+        inputs[key] = None if text in (None, "") or (text == NOT_GIVEN and optional) else _whole(value)
+    return inputs
 
 
 def run_of_scenario(path: str | os.PathLike[str], jobs: Mapping[str, Job]) -> tuple[str, dict[str, Any]]:
     """What the planner has entered on the Sizing and Overrides sheets: the job, and its inputs."""
     package = open_package(path, read_only=True)
     job = _only_job(package, jobs, path)
-    inputs = {}
+    cells = {}
     for key in jobs[job].inputs:
-        name = public_name(key)
-        if _has(package, name):
-            area = package.area(name)
-            value = package.cell(area.sheet, area.first_row, area.first_column).value
-            inputs[key] = _whole(value)
-    return job, inputs
+        area = package.area(public_name(key))
+        cells[key] = package.cell(area.sheet, area.first_row, area.first_column).value
+    return job, _inputs_of_cells(cells, jobs[job], one_line(str(path)))
 
 
 def _only_job(package: Package, jobs: Mapping[str, Job], path: str | os.PathLike[str]) -> str:
     found = jobs_of(package, jobs)
     if not found:
-        names = input_names(next(iter(jobs.values()))).values()
-        lacking = next((name for name in names if not _has(package, name)), KEY)
-        raise ValueError(
-            f"{one_line(str(path))} is no workbook of build.py, or of an older one: it has no name {lacking}"
-            f"; regenerate it with build.py"
-        )
+        names = [list(input_names(job).values()) for job in jobs.values()]
+        if not any(_has(package, name) for name in [KEY, *names[0], *names[-1]]):
+            raise ValueError(
+                f"{one_line(str(path))} has no table of runs: the name {KEY} is not there; name a workbook of build.py,"
+                " or a sheet with a header row to write into"
+            )
+        package.area(KEY)
+        lacking = [[name for name in of_job if not _has(package, name)] for of_job in names]
+        package.area(min(lacking, key=len)[0])  # says what is wrong with it
     return found[0]
 
 
