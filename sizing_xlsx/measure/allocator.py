@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 BLIND_SPOTS = (
-    "scratch inside kernels (but cuBLAS workspaces, flash attention's backward and bitsandbytes's products)",
+    "scratch inside kernels (except cuBLAS workspaces, flash attention's backward and bitsandbytes's products)",
     "the context and the driver (about 0.7 GB on an H100)",
     "other streams, CUDA graphs, torch.compile",
 )

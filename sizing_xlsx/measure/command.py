@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..formula import domains
 from . import models, results, sweep
 from .allocator import BLIND_SPOTS
 from .backends import BACKENDS, one_sentence
@@ -72,9 +73,10 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
 def add_fields(parser: argparse.ArgumentParser) -> None:
     """One option for each field of a run, over all jobs."""
     fields = parser.add_argument_group("fields of a run, as in the workbook")
-    known = {key: declared(job).inputs.get(key) for job in JOBS for key in input_names(job)}
-    for key, facts in known.items():
-        words = facts.label if facts is not None else key
+    known = {key: job for job in JOBS for key in input_names(job)}
+    for key, job in known.items():
+        formulas = declared("training" if key == "parameter_storage" else job)
+        words = f"{formulas.inputs[key].label}: {domains.allowed(formulas, key)}"
         fields.add_argument(
             f"--{key.replace('_', '-')}", dest=f"run_{key}", metavar="VALUE", help=words.replace("%", "%%")
         )
@@ -191,7 +193,10 @@ def writable(options: argparse.Namespace, runs: Sequence[Run]) -> None:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Perform the runs, keep their results, tell of them. 0: all were settled; 1: a run failed; 130: stopped."""
+    """Perform the runs, keep their results, tell of them.
+
+    0: done; 1: a run failed, or not one could be run; 130: stopped.
+    """
     runs = runs_asked(options)
     workers = options.workers if options.workers is not None else sweep.default_workers(options.backend)
     if not 1 <= workers <= 64:
@@ -199,6 +204,14 @@ def verify(options: argparse.Namespace) -> int:
     if not 0 < options.timeout <= LONGEST:
         right = f"a number of seconds above 0, at most {LONGEST:,}"
         raise ValueError(f"--timeout is {options.timeout:g}; it must be {right}")
+    settings: dict[str, Any] = {"debug": options.debug, "also": _also(options)}
+    _check_paths(options)
+    weighed = next((run for run in runs if run["weights"] != "random"), None)
+    if weighed is not None and options.backend != "cuda":
+        raise ValueError(
+            f"weights is {weighed['weights']!r} with --backend {options.backend}, which reads none;"
+            " leave it out, or measure with --backend cuda"
+        )
     if options.ray is not None:
         _fit_for_ray(options)
     else:
@@ -209,7 +222,6 @@ def verify(options: argparse.Namespace) -> int:
         raise ValueError(f"--sheet is {options.sheet!r} without --write; name the workbook too")
     if options.write is not None:
         writable(options, runs)
-    settings: dict[str, Any] = {"debug": options.debug, "also": _also(options)}
     if options.composition is not None:
         if options.backend == "cpu":
             raise ValueError("--composition is given with --backend cpu; it needs --backend trace or cuda")
@@ -242,13 +254,22 @@ def verify(options: argparse.Namespace) -> int:
         say(f"stopped; {len(rows)} of {len(runs)} results are in {file.path}, and the same command goes on from there")
         return 130
     file.sort(runs)
-    print(table(runs, rows))
+    print(counted(runs, rows) if options.backend == "cpu" else table(runs, rows))
     if options.backend == "trace":
         print(f"A trace does not see {'; '.join(BLIND_SPOTS)}.")
     print(f"Results: {file.path}")
     if options.write is not None:
         print(write_back(options, runs, rows))
-    return 1 if any(row["outcome"] == "failed" for row in rows.values()) else 0
+    outcomes = [row["outcome"] for row in rows.values()]
+    return 1 if "failed" in outcomes or not set(outcomes) & set(sweep.DONE) else 0
+
+
+def _check_paths(options: argparse.Namespace) -> None:
+    """ValueError for a path that is of the wrong kind, before any run is begun."""
+    if options.composition is not None and options.composition.exists() and not options.composition.is_dir():
+        raise ValueError(f"--composition is {str(options.composition)!r}, a file; it must be a folder, there or not")
+    if options.csv is not None and options.csv.is_dir():
+        raise ValueError(f"--csv is {str(options.csv)!r}, a folder; it must be a file such as {NAME}")
 
 
 def _fit_for_ray(options: argparse.Namespace) -> None:
@@ -296,6 +317,22 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def counted(runs: Sequence[Run], rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """What runs on the CPU counted, as lines: exact bytes of what stays, and of what autograd keeps for backward."""
+    keys = ("frozen_parameter", "trainable_parameter", "gradient", "optimizer_state", "saved_tensor")
+    width = min(40, max((len(run.id) for run in runs), default=2))
+    titles = ("frozen", "trained", "gradients", "optimizer", "saved")
+    lines = [f"{'id':{width}}  {'outcome':8}" + "".join(f"{title:>16}" for title in titles)]
+    for run in runs:
+        row = rows[run.id]
+        found = [row.get(f"{key}_bytes") for key in keys]
+        shown = "".join(f"{'-' if size in (None, '') else f'{int(size):,}':>16}" for size in found)
+        lines.append(f"{run.id[:width]:{width}}  {row['outcome']:8}{shown}")
+    return "\n".join(
+        [*lines, "Bytes. Saved: what autograd keeps for backward after a forward pass, without parameters."]
+    )
+
+
 def table(runs: Sequence[Run], rows: Mapping[str, Mapping[str, Any]]) -> str:
     """The results as lines: id, outcome, allocated, reserved, and what the formulas predict."""
     width = min(40, max((len(run.id) for run in runs), default=2))
@@ -312,6 +349,7 @@ def table(runs: Sequence[Run], rows: Mapping[str, Mapping[str, Any]]) -> str:
         )
     lines.append(
         "1 GB = 1,000,000,000 bytes; predicted: the traced list; at most: the upper estimate of reserved memory."
+        " An oom row of a trace shows what the run would need."
     )
     return "\n".join(lines)
 

@@ -257,7 +257,8 @@ def report(run: Run, lists: Sequence[LayerList]) -> str:
     """The lists in words, one line a tensor."""
     lines = [
         f"What a layer of {run['base_model']} keeps for backward ({run.job}, traced at {len(SHAPES)} small shapes):",
-        "bytes per token, unless it says per layer.",
+        "bytes per token, unless it says per layer. d hidden size, q query width, kv key or value width, nh heads,",
+        "ff MLP width, rank the adapters' rank; 1 a fixed number of bytes.",
     ]
     for found in lists:
         numbers = ", ".join(str(layer) for layer in found.layers)

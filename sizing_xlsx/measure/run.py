@@ -144,7 +144,7 @@ def _model(formulas: Job, name: Any, config: str) -> str:
         domain = formulas.inputs["base_model"].domain
         assert isinstance(domain, Choice)
         near = domains.nearest(str(name), formulas.tables[domain.table].keys)
-        raise ValueError(f"base_model is {name!r}; it must be a model of the presets{near}, or give config")
+        raise ValueError(f"base_model is {name!r}; it must be a model of the presets{near}")
     return name
 
 

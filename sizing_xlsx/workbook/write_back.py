@@ -7,7 +7,7 @@ predictions are live already. Into any other sheet by the texts of its header ro
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,8 @@ def write_results(path: str | os.PathLike[str], results: Sequence[Mapping[str, A
     row. Raises ValueError where it cannot be done safely: the file is then as it was.
     """
     package = open_package(path)
-    return package.write(_cells_of_results(package, results, job, one_line(str(path))))
+    cells = _cells_of_results(package, results, job, one_line(str(path)))
+    return package.write(cells, stale=_stale(package, cells, _columns(package, job, one_line(str(path))).values()))
 
 
 def check_results(path: str | os.PathLike[str], runs: Sequence[Mapping[str, Any]], job: Job) -> None:
@@ -113,6 +114,23 @@ def _cells_of_results(package: Package, results: Sequence[Mapping[str, Any]], jo
                 put(key, at, _as_cell(row.get(key, job.inputs[key].default)))
         _put_figures(row, lambda key, value, at=at: put(key, at, value), held("source", at))
     return cells
+
+
+def _stale(package: Package, cells: Cells, table: Iterable[Area] = ()) -> Cells:
+    """Formula cells whose stored results no longer hold, emptied, so that every program calculates them anew.
+
+    On the sheets that change: those beside the table of runs, and in it those of the rows that change.
+    """
+    changed = {at for at, value in cells.items() if package.cell(*at).value != value}
+    rows = {(sheet, row) for sheet, row, _ in changed}
+    areas = list(table)
+    stale: Cells = {}
+    for sheet in {sheet for sheet, _, _ in changed}:
+        inside = {row for area in areas if area.sheet == sheet for row in range(area.first_row, area.last_row + 1)}
+        for row, values in package.rows(sheet).items():
+            if row not in inside or (sheet, row) in rows:
+                stale |= {(sheet, row, at): None for at in values if package.cell(sheet, row, at).formula}
+    return stale
 
 
 def _free_row(ids: Sequence[str], where: str) -> int:
@@ -183,7 +201,10 @@ def write_columns(
     written.
     """
     package = open_package(path)
-    return package.write(_cells_of_columns(package, sheet, results, columns, one_line(str(path))))
+    cells = _cells_of_columns(package, sheet, results, columns, one_line(str(path)))
+    _, key_column = package.find_columns(sheet, ["id"])["id"]  # ids made by formulas must be found the next time
+    stale = {at: None for at in _stale(package, cells) if at[2] != key_column}
+    return package.write(cells, stale=stale)
 
 
 def check_columns(
