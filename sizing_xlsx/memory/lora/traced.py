@@ -8,7 +8,6 @@ from typing import Any
 
 from ...formula.declare import Choice, Constant, Input, check, term
 from ...formula.primitives import equal, maximum, opposite, when
-from ..shared.run import small_tensor
 
 _TRACE = "allocation trace: transformers 5.24, PEFT 0.21, PyTorch 2.13"
 _FORMAT = "bytes of the format, measured on CPU tensors; no quantised step was traced"
@@ -70,18 +69,23 @@ def base_not_quantised(storage_formats: Any, storage_row: Any) -> Any:
 
 
 @term("bytes", source=_FORMAT)
-def row_scales(
-    storage_formats: Any, storage_row: Any, layer_count: Any, layer_output_rows: Any, layer_forms: Any, form_row: Any
-) -> Any:
-    """Scales per output row of each converted matrix (LLM.int8), or one offset a matrix (nested 4-bit)."""
-    rows = storage_formats.bytes_per_output_row[storage_row] * layer_output_rows
-    return layer_count * (rows + storage_formats.bytes_per_matrix[storage_row] * layer_forms.matrices[form_row])
+def row_scales(storage_formats: Any, storage_row: Any, layer_count: Any, layer_output_rows: Any) -> Any:
+    """Scales that a format keeps per output row of each converted matrix (LLM.int8)."""
+    return storage_formats.bytes_per_output_row[storage_row] * layer_count * layer_output_rows
 
 
 @term("bytes", source=_FORMAT)
-def quantised_weights(quantised_parameters: Any, storage_formats: Any, storage_row: Any, row_scales: Any) -> Any:
+def matrix_offsets(storage_formats: Any, storage_row: Any, layer_count: Any, layer_forms: Any, form_row: Any) -> Any:
+    """One offset for each converted matrix (nested 4-bit)."""
+    return storage_formats.bytes_per_matrix[storage_row] * layer_count * layer_forms.matrices[form_row]
+
+
+@term("bytes", source=_FORMAT)
+def quantised_weights(
+    quantised_parameters: Any, storage_formats: Any, storage_row: Any, row_scales: Any, matrix_offsets: Any
+) -> Any:
     """The converted parameters with their scales."""
-    return quantised_parameters * storage_formats.bytes_per_parameter[storage_row] + row_scales
+    return quantised_parameters * storage_formats.bytes_per_parameter[storage_row] + row_scales + matrix_offsets
 
 
 @term("bytes", source=_TRACE)
@@ -109,63 +113,10 @@ def adapter_gradients(adapter_parameters: Any, fp32_bytes: Any) -> Any:
     return adapter_parameters * fp32_bytes
 
 
-@term("parameters", source=_FORMAT)
-def small_hidden_parameters(
-    lora_rank: Any,
-    hidden_size: Any,
-    adapters_on_hidden: Any,
-    output_adapter: Any,
-    down_adapter: Any,
-    smallest_8bit_tensor: Any,
-) -> Any:
-    """Parameters of a layer's adapter matrices as wide as the residual stream that are too small for 8-bit moments."""
-    matrices = adapters_on_hidden + output_adapter + down_adapter
-    return matrices * small_tensor(lora_rank * hidden_size, smallest_8bit_tensor)
-
-
-@term("parameters", source=_FORMAT)
-def small_attention_parameters(
-    lora_rank: Any,
-    query_width: Any,
-    query_adapter: Any,
-    output_adapter: Any,
-    kv_width: Any,
-    key_adapter: Any,
-    value_adapter: Any,
-    smallest_8bit_tensor: Any,
-) -> Any:
-    """The same of the matrices as wide as queries, and as keys and values."""
-    query = (query_adapter + output_adapter) * small_tensor(lora_rank * query_width, smallest_8bit_tensor)
-    return query + (key_adapter + value_adapter) * small_tensor(lora_rank * kv_width, smallest_8bit_tensor)
-
-
-@term("parameters", source=_FORMAT)
-def small_mlp_parameters(
-    lora_rank: Any, mlp_width: Any, gate_adapter: Any, up_adapter: Any, down_adapter: Any, smallest_8bit_tensor: Any
-) -> Any:
-    """The same of the matrices as wide as the MLP."""
-    return (gate_adapter + up_adapter + down_adapter) * small_tensor(lora_rank * mlp_width, smallest_8bit_tensor)
-
-
-@term("parameters", source=_FORMAT)
-def small_adapter_parameters(
-    reached_layers: Any, small_hidden_parameters: Any, small_attention_parameters: Any, small_mlp_parameters: Any
-) -> Any:
-    """Adapter parameters in tensors that are too small for 8-bit moments."""
-    return reached_layers * (small_hidden_parameters + small_attention_parameters + small_mlp_parameters)
-
-
 @term("bytes", source=_TRACE)
-def optimizer_state(
-    adapter_parameters: Any,
-    optimizers: Any,
-    optimizer_row: Any,
-    small_adapter_parameters: Any,
-    small_tensor_bytes: Any,
-) -> Any:
+def optimizer_state(adapter_parameters: Any, optimizers: Any, optimizer_row: Any) -> Any:
     """What the optimizer keeps per trained parameter between steps."""
-    large = adapter_parameters * optimizers.state_bytes[optimizer_row]
-    return large + small_adapter_parameters * small_tensor_bytes
+    return adapter_parameters * optimizers.state_bytes[optimizer_row]
 
 
 @term("bytes", source=_TRACE)

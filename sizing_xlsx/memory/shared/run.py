@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...formula.declare import Choice, Constant, Input, Whole, check, term
+from ...formula.declare import Choice, Input, Whole, check, term
 from ...formula.primitives import given, when
 
 batch_size = Input(
@@ -136,26 +136,6 @@ def optimizer_row(optimizers: Any, optimizer_choice: Any) -> Any:
 def optimizer_traced(optimizers: Any, optimizer_row: Any) -> Any:
     """1 when the optimizer's step was traced."""
     return optimizers.traced[optimizer_row]
-
-
-smallest_8bit_tensor = Constant(
-    4_096,
-    "count",
-    "Smallest 8-bit tensor",
-    "bitsandbytes 0.50: min_8bit_size; smaller tensors keep fp32 moments",
-    "definition",
-)
-
-
-def small_tensor(count: Any, smallest: Any) -> Any:
-    """The parameters of a tensor that is too small for 8-bit moments, else 0. Part of terms, no term itself."""
-    return when(count < smallest, count, 0)
-
-
-@term("bytes per parameter")
-def small_tensor_bytes(optimizers: Any, optimizer_row: Any) -> Any:
-    """What an 8-bit optimizer keeps more per parameter of a small tensor."""
-    return optimizers.small_tensor_bytes[optimizer_row]
 
 
 @term("switch")

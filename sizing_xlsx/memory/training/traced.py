@@ -8,17 +8,8 @@ from typing import Any
 
 from ...formula.declare import Constant, term
 from ...formula.primitives import maximum, minimum, when
-from ..shared.run import small_tensor
 
 _TRACE = "allocation trace: PyTorch 2.13"
-stream_vectors = Constant(
-    6,
-    "count",
-    "Vectors as wide as the stream",
-    "a layer's: two norms with bias, attention's and the MLP's bias",
-    "definition",
-)
-projection_parts = Constant(3, "count", "Parts of the input projection", "query, key and value", "definition")
 forward_hidden_bytes = Constant(8, "bytes per value", "Checkpointed MLP forward, hidden width", _TRACE, "traced")
 
 
@@ -34,37 +25,11 @@ def weight_gradients(parameter_count: Any, storage_bytes: Any) -> Any:
     return parameter_count * storage_bytes
 
 
-@term("parameters", source=_TRACE)
-def small_parameters(
-    layer_count: Any,
-    stream_vectors: Any,
-    projection_parts: Any,
-    hidden_size: Any,
-    mlp_width: Any,
-    vocabulary_size: Any,
-    smallest_8bit_tensor: Any,
-) -> Any:
-    """Biases and norms that are too small for 8-bit moments: six as wide as the stream, two wider ones, the head's."""
-    stream = stream_vectors * small_tensor(hidden_size, smallest_8bit_tensor)
-    wider = small_tensor(projection_parts * hidden_size, smallest_8bit_tensor) + small_tensor(
-        mlp_width, smallest_8bit_tensor
-    )
-    return layer_count * (stream + wider) + small_tensor(vocabulary_size, smallest_8bit_tensor)
-
-
 @term("bytes", source=_TRACE)
-def optimizer_state(
-    parameter_count: Any,
-    optimizers: Any,
-    optimizer_row: Any,
-    fp32_storage: Any,
-    small_parameters: Any,
-    small_tensor_bytes: Any,
-) -> Any:
+def optimizer_state(parameter_count: Any, optimizers: Any, optimizer_row: Any, fp32_storage: Any) -> Any:
     """What the optimizer keeps per parameter between steps."""
     wide = optimizers.state_bytes[optimizer_row]
-    state = when(fp32_storage > 0, wide, optimizers.bf16_state_bytes[optimizer_row])
-    return parameter_count * state + small_parameters * small_tensor_bytes
+    return parameter_count * when(fp32_storage > 0, wide, optimizers.bf16_state_bytes[optimizer_row])
 
 
 @term("bytes", source=_TRACE)
