@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ..presets.names import one_line
+from ..workbook.own_runs import RESULTS_FILE
 from . import results
 from .run import SETTINGS, Run, input_names
 
-NAME = "verify-results.csv"  # where build.py looks for it, beside the workbooks
+NAME = RESULTS_FILE  # what build.py looks for beside the workbooks
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -99,13 +99,10 @@ def run_card(run: Run) -> dict[str, Any]:
 
 def card_capacity(run: Run) -> int | None:
     """Bytes that PyTorch may reserve on the run's card: its usable memory less the context. None: not known."""
-    from ..jobs import plain_job
-    from ..presets.catalogue import load_presets
-
     usable: int | None = run_card(run)["capacity"]
     if usable is None:
         return None
-    outside = plain_job("lora", load_presets()).constants["preset_outside_pytorch_gb"].value
+    outside = declared("lora").constants["preset_outside_pytorch_gb"].value
     return usable - int(outside * 1e9)
 
 
