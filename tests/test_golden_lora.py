@@ -149,10 +149,9 @@ def test_static_bytes_are_the_measured_ones(row: dict[str, str]) -> None:
     rank, layers = inputs["lora_rank"], result["reached_layers"]
     widths = [(2048, 2048), (2048, 256), (2048, 256), (2048, 2048), (2048, 5632), (2048, 5632), (5632, 2048)]
     sizes = [rank * width for pair in widths for width in pair] * int(layers)
-    if inputs["optimizer_choice"] == "Adam":
-        added = 4 * len(sizes)  # one fp32 step counter per tensor
-    else:  # bitsandbytes keeps small tensors in fp32, and two tables of 1 KB with each of the others
-        added = sum((8 - 2.03125) * n if n < 4096 else 2048 for n in sizes)
+    # Counted with them: Adam's fp32 step of each tensor; two tables of 1 KB with each tensor that has 8-bit moments.
+    adam = inputs["optimizer_choice"] == "Adam"
+    added = 4 * len(sizes) if adam else sum(2048 for n in sizes if n >= 4096)
     assert result["optimizer_state"] + added == int(row["measured_optimizer_bytes"])
 
 
@@ -303,8 +302,12 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         base = grown * layers * linear * converted + layers * rows * per_row
         base += (n_base - grown * layers * linear) * rest
     if "nested" in inputs["base_storage_format"]:
-        base += 4 * 7 * layers  # an offset a matrix
-    resident = base + 4 * n_adapter + state * n_adapter + 2 * w + 16 * t
+        base += 4 * 7 * layers
+    of_optimizer = state * n_adapter
+    if inputs["optimizer_choice"] == "8-bit Adam":  # small tensors keep both moments in fp32
+        sizes = [rank * side[slot] for slot in on for side in (width_in, width_out)]
+        of_optimizer += (8 - 2.03125) * reached * sum(size for size in sizes if size < 4096)
+    resident = base + 4 * n_adapter + of_optimizer + 2 * w + 16 * t
     accumulated = 4 * n_adapter if inputs["gradient_accumulation"] > 1 else 0
     one = (
         2 * (4 * t * d + 4 * t)

@@ -134,10 +134,9 @@ def test_static_bytes_are_the_measured_ones(row: dict[str, str]) -> None:
     d, ff, v = 2048, 8192, 1000
     layer = [3 * d * d, 3 * d, d * d, d, d * ff, ff, ff * d, d, d, d, d, d]
     sizes = layer * 20 + [v * d, v * d, v]
-    if inputs["optimizer_choice"] == "Adam":
-        added = 4 * len(sizes)  # one fp32 step counter per tensor
-    else:  # bitsandbytes keeps small tensors in fp32, and two tables of 1 KB with each of the others
-        added = sum((8 - 2.03125) * n if n < 4096 else 2048 for n in sizes)
+    # Counted with them: Adam's fp32 step of each tensor; two tables of 1 KB with each tensor that has 8-bit moments.
+    adam = inputs["optimizer_choice"] == "Adam"
+    added = 4 * len(sizes) if adam else sum(2048 for n in sizes if n >= 4096)
     assert result["optimizer_state"] + added == pytest.approx(int(row["measured_optimizer_bytes"]), abs=1)
 
 
@@ -150,7 +149,10 @@ def test_the_sweep_summary_is_the_one_in_the_notes() -> None:
             found.append(abs(result[f"{family}_peak_allocated_gb"] / measured - 1) * 100)
     medians = {family: sorted(found)[len(found) // 2] for family, found in errors.items()}
     assert (round(max(errors["published"]), 2), round(medians["published"], 2)) == (2.17, 2.00)
-    assert (round(max(errors["traced"]), 3), round(medians["traced"], 3)) == (0.273, 0.250)
+    assert (round(max(errors["traced"]), 3), round(medians["traced"], 3)) == (
+        0.270,
+        0.250,
+    )  # the 8-bit row with its small tensors in fp32
 
 
 # ---------------------------------------------------------------------- the same arithmetic, by hand
@@ -216,6 +218,9 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     card = gpus.row_of(inputs["gpu_choice"]) - 1
     w = entered(inputs, "matrix_workspace_bytes", gpus.columns["matmul_workspace_bytes"][card])
     optimizer = (state if wide else narrow) * n
+    if inputs["optimizer_choice"] == "8-bit Adam":  # vectors of fewer than 4,096 numbers keep both moments in fp32
+        vectors = [*([d] * 6 + [3 * d, ff]) * int(layers), v]
+        optimizer += (8 - 2.03125) * sum(size for size in vectors if size < 4096)
     resident = stored * n + optimizer + 2 * w + 16 * t + 4 * s * d
     m = 4 * d**2 + 2 * d * ff
     if autocast:

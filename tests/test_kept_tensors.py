@@ -196,7 +196,7 @@ def _sized(run: Run) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("storage", ["fp32", "bf16", "fp16"])
-@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "SGD with momentum"])
+@pytest.mark.parametrize("optimizer", lora.choices("optimizer_choice"))
 def test_static_bytes_of_lora_are_exact(storage: str, optimizer: str) -> None:
     precision = "fp16 autocast" if storage == "fp16" else "bf16 autocast"
     fields = {"base_storage_format": storage, "optimizer_choice": optimizer, "compute_precision": precision}
@@ -220,7 +220,7 @@ def test_static_bytes_of_a_quantised_base_are_exact(storage: str) -> None:
 
 
 @pytest.mark.parametrize("storage", ["fp32", "bf16"])
-@pytest.mark.parametrize("optimizer", ["Adam", "SGD", "SGD with momentum"])
+@pytest.mark.parametrize("optimizer", training.choices("optimizer_choice"))
 def test_static_bytes_of_training_are_exact(storage: str, optimizer: str) -> None:
     shape = {key: value for key, value in STATIC.items() if not key.startswith(("kv_", "head_"))}
     fields = {"parameter_storage": storage, "optimizer_choice": optimizer}

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...formula.declare import Choice, Constant, Input, check, term
 from ...formula.primitives import equal, maximum, opposite, when
+from ..shared.run import small_tensor
 
 _TRACE = "allocation trace: transformers 5.24, PEFT 0.21, PyTorch 2.13"
 _FORMAT = "bytes of the format, measured on CPU tensors; no quantised step was traced"
@@ -113,10 +114,72 @@ def adapter_gradients(adapter_parameters: Any, fp32_bytes: Any) -> Any:
     return adapter_parameters * fp32_bytes
 
 
+@term("parameters", source=_FORMAT)
+def small_hidden_matrix(lora_rank: Any, hidden_size: Any, smallest_tensor: Any) -> Any:
+    """Parameters of an adapter matrix as wide as the residual stream, where it is too small for 8-bit moments."""
+    return small_tensor(lora_rank * hidden_size, smallest_tensor)
+
+
+@term("parameters", source=_FORMAT)
+def small_query_matrix(lora_rank: Any, query_width: Any, smallest_tensor: Any) -> Any:
+    """The same of one as wide as the queries."""
+    return small_tensor(lora_rank * query_width, smallest_tensor)
+
+
+@term("parameters", source=_FORMAT)
+def small_kv_matrix(lora_rank: Any, kv_width: Any, smallest_tensor: Any) -> Any:
+    """The same of one as wide as the keys, or the values."""
+    return small_tensor(lora_rank * kv_width, smallest_tensor)
+
+
+@term("parameters", source=_FORMAT)
+def small_mlp_matrix(lora_rank: Any, mlp_width: Any, smallest_tensor: Any) -> Any:
+    """The same of one as wide as the MLP."""
+    return small_tensor(lora_rank * mlp_width, smallest_tensor)
+
+
+@term("parameters", source=_FORMAT)
+def small_attention_parameters(
+    query_adapter: Any,
+    output_adapter: Any,
+    small_query_matrix: Any,
+    key_adapter: Any,
+    value_adapter: Any,
+    small_kv_matrix: Any,
+) -> Any:
+    """Parameters of a layer's small adapter matrices as wide as queries, keys and values."""
+    return (query_adapter + output_adapter) * small_query_matrix + (key_adapter + value_adapter) * small_kv_matrix
+
+
+@term("parameters", source=_FORMAT)
+def small_layer_parameters(
+    adapters_per_layer: Any,
+    small_hidden_matrix: Any,
+    gate_adapter: Any,
+    up_adapter: Any,
+    down_adapter: Any,
+    small_mlp_matrix: Any,
+) -> Any:
+    """Parameters of a layer's other small adapter matrices: each adapter has one as wide as the residual stream."""
+    return adapters_per_layer * small_hidden_matrix + (gate_adapter + up_adapter + down_adapter) * small_mlp_matrix
+
+
+@term("parameters", source=_FORMAT)
+def small_adapter_parameters(reached_layers: Any, small_attention_parameters: Any, small_layer_parameters: Any) -> Any:
+    """Adapter parameters in tensors that are too small for 8-bit moments."""
+    return reached_layers * (small_attention_parameters + small_layer_parameters)
+
+
+@term("bytes", source=_FORMAT)
+def small_tensor_state(optimizers: Any, optimizer_row: Any, small_adapter_parameters: Any) -> Any:
+    """What an 8-bit optimizer keeps more for tensors whose moments stay in fp32."""
+    return optimizers.small_tensor_bytes[optimizer_row] * small_adapter_parameters
+
+
 @term("bytes", source=_TRACE)
-def optimizer_state(adapter_parameters: Any, optimizers: Any, optimizer_row: Any) -> Any:
+def optimizer_state(adapter_parameters: Any, optimizers: Any, optimizer_row: Any, small_tensor_state: Any) -> Any:
     """What the optimizer keeps per trained parameter between steps."""
-    return adapter_parameters * optimizers.state_bytes[optimizer_row]
+    return adapter_parameters * optimizers.state_bytes[optimizer_row] + small_tensor_state
 
 
 @term("bytes", source=_TRACE)

@@ -138,6 +138,17 @@ def optimizer_traced(optimizers: Any, optimizer_row: Any) -> Any:
     return optimizers.traced[optimizer_row]
 
 
+@term("count")
+def smallest_tensor(optimizers: Any, optimizer_row: Any) -> Any:
+    """Parameters from which on a tensor has narrow moments: 8-bit optimizers keep those of smaller ones in fp32."""
+    return optimizers.smallest_tensor[optimizer_row]
+
+
+def small_tensor(count: Any, smallest: Any) -> Any:
+    """The parameters of a tensor that is too small for 8-bit moments, else 0. Part of terms, no term itself."""
+    return when(count < smallest, count, 0)
+
+
 @term("switch")
 def gradients_accumulate(gradient_accumulation: Any) -> Any:
     """1 when gradients of an earlier micro-batch are alive during forward and backward."""

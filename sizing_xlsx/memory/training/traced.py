@@ -8,8 +8,17 @@ from typing import Any
 
 from ...formula.declare import Constant, term
 from ...formula.primitives import maximum, minimum, when
+from ..shared.run import small_tensor
 
 _TRACE = "allocation trace: PyTorch 2.13"
+stream_vectors = Constant(
+    6,
+    "count",
+    "Vectors as wide as the stream",
+    "a layer's: two norms with bias, attention's and the MLP's bias",
+    "definition",
+)
+projection_parts = Constant(3, "count", "Parts of the input projection", "query, key and value", "definition")
 forward_hidden_bytes = Constant(8, "bytes per value", "Checkpointed MLP forward, hidden width", _TRACE, "traced")
 
 
@@ -25,11 +34,56 @@ def weight_gradients(parameter_count: Any, storage_bytes: Any) -> Any:
     return parameter_count * storage_bytes
 
 
+@term("parameters", source=_TRACE)
+def small_stream_vectors(stream_vectors: Any, hidden_size: Any, smallest_tensor: Any) -> Any:
+    """Numbers in a layer's biases and norms as wide as the stream, where they are too few for 8-bit moments."""
+    return stream_vectors * small_tensor(hidden_size, smallest_tensor)
+
+
+@term("parameters", source=_TRACE)
+def small_projection_bias(projection_parts: Any, hidden_size: Any, smallest_tensor: Any) -> Any:
+    """The same of the joint bias of query, key and value."""
+    return small_tensor(projection_parts * hidden_size, smallest_tensor)
+
+
+@term("parameters", source=_TRACE)
+def small_mlp_bias(mlp_width: Any, smallest_tensor: Any) -> Any:
+    """The same of the MLP's first bias."""
+    return small_tensor(mlp_width, smallest_tensor)
+
+
+@term("parameters", source=_TRACE)
+def small_head_bias(vocabulary_size: Any, smallest_tensor: Any) -> Any:
+    """The same of the head's bias."""
+    return small_tensor(vocabulary_size, smallest_tensor)
+
+
+@term("parameters", source=_TRACE)
+def small_parameters(
+    layer_count: Any,
+    small_stream_vectors: Any,
+    small_projection_bias: Any,
+    small_mlp_bias: Any,
+    small_head_bias: Any,
+) -> Any:
+    """Parameters in tensors that are too small for 8-bit moments."""
+    return layer_count * (small_stream_vectors + small_projection_bias + small_mlp_bias) + small_head_bias
+
+
 @term("bytes", source=_TRACE)
-def optimizer_state(parameter_count: Any, optimizers: Any, optimizer_row: Any, fp32_storage: Any) -> Any:
+def small_tensor_state(optimizers: Any, optimizer_row: Any, small_parameters: Any) -> Any:
+    """What an 8-bit optimizer keeps more for tensors whose moments stay in fp32."""
+    return optimizers.small_tensor_bytes[optimizer_row] * small_parameters
+
+
+@term("bytes", source=_TRACE)
+def optimizer_state(
+    parameter_count: Any, optimizers: Any, optimizer_row: Any, fp32_storage: Any, small_tensor_state: Any
+) -> Any:
     """What the optimizer keeps per parameter between steps."""
     wide = optimizers.state_bytes[optimizer_row]
-    return parameter_count * when(fp32_storage > 0, wide, optimizers.bf16_state_bytes[optimizer_row])
+    state = when(fp32_storage > 0, wide, optimizers.bf16_state_bytes[optimizer_row])
+    return parameter_count * state + small_tensor_state
 
 
 @term("bytes", source=_TRACE)
