@@ -31,8 +31,11 @@ def columns(tables: Mapping[str, Table], count: int) -> dict[str, Any]:
     models, gpus = tables["models"], tables["gpus"]
     known = tuple(key for key, usable in zip(gpus.keys, gpus.columns["usable_bytes"], strict=True) if usable)
     switches = tables["switches"].keys
-    base_model = texts(models.keys)
-    layers = np.array(models.columns["layer_count"])[base_model[1]]
+    shapes = zip(models.keys, models.columns["layer_form"], models.columns["vision_parameters"], strict=True)
+    llama = tuple(key for key, form, tower in shapes if form == "llama" and not tower)
+    base_model = llama, random.integers(0, len(llama), count)
+    rows = [models.index[key.casefold()] - 1 for key in llama]
+    layers = np.array(models.columns["layer_count"])[rows][base_model[1]]
     return {
         "base_model": base_model,
         "gpu_choice": texts(known),
@@ -80,11 +83,14 @@ def size(tables: Mapping[str, Table], jobs: Mapping[str, Any]) -> dict[str, Any]
     Na = r * Lb * (inputs + q + 2 * kv + 2 * d + 2 * ff)
 
     # Traced: what is resident, what forward keeps, and the four moments that can set the peak.
-    converted = storage("quantised") * L * matrices
+    converted = storage("converts_linears") * L * matrices
     base = (N - converted) * storage("unquantised_bytes") + converted * storage("bytes_per_parameter")
-    base += storage("bytes_per_output_row") * L * (2 * d + q + 2 * kv + 2 * ff)
+    base += storage("bytes_per_output_row") * L * (2 * d + q + 2 * kv + 2 * ff) * storage("converts_linears")
+    base += storage("bytes_per_input_column") * L * inputs + storage("bytes_per_matrix") * 7 * L
+    small = sum(w * (r * w < 4096) for w in (d, d, d, q, d, d, ff, q, kv, kv, d, ff, ff, d))
+    narrow = optimizer("small_tensor_bytes") * r * Lb * small
     workspace = column("gpus", "matmul_workspace_bytes", jobs["gpu_choice"])
-    resident = base + 4 * Na + optimizer("state_bytes") * Na + 2 * workspace + 16 * T
+    resident = base + 4 * Na + optimizer("state_bytes") * Na + narrow + 2 * workspace + 16 * T
     layer = T * (8 * d + 8 + 2 * inputs + 14 * r + 4 * q + 4 * nh + 4 * kv + 6 * ff)
     layers = Lb * np.where(checkpointed, (2 + 2 * fp32) * T * d, layer)
     cache = (1 + fp32) * 4 * T * kv
@@ -92,18 +98,22 @@ def size(tables: Mapping[str, Table], jobs: Mapping[str, Any]) -> dict[str, Any]
     layer_casts = 2 * Na / Lb + fp32 * 2 * matrices
     once += np.where(checkpointed, 4 * T * (d + 1), Lb * layer_casts)
     held = np.where(checkpointed, 0, (L - Lb + fp32 * Lb) * cache)
-    saved = resident + layers + once + kept * held
+    nodes = storage("kept_input_bytes") * T * (Lb * (2 * d + q + ff) - d)  # LLM.int8 holds its modules' inputs
+    apart = nodes - np.where(checkpointed, 0, storage("kept_input_bytes") * T * Lb * q)
+    saved = resident + layers + once + kept * held + apart
     scores = T * V
-    previous = kept * (2 * scores + np.where(checkpointed, 4 * T * d, L * cache))
+    output = kept * (2 * scores + np.where(checkpointed, 4 * T * d, L * cache))
+    previous = output + kept * nodes
     working = T * (10 * d + 6 * ff)
     again = layer - 4 * T * d + kept * 2 * scores + layer_casts
     loss_backward = saved + (12 + 2 * kept) * scores
-    loss_forward = saved + 10 * scores + 2 * T * d + (1 - kept) * held + checkpointed * 2 * Na + previous
+    loss_forward = saved + 10 * scores + (2 + 2 * fp32) * T * d + (1 - kept) * held + checkpointed * 2 * Na + previous
     dequantised = storage("quantised") * 2 * d * np.maximum(ff, q)
-    last_layer = saved + working + dequantised + np.where(checkpointed, again, previous)
+    beside = np.maximum(working, dequantised + T * (4 * d + 2 * ff))
+    last_layer = saved + beside + np.where(checkpointed, again, output)
     step = resident + 4 * Na * (1 + temporaries) + previous
     traced = np.maximum(np.maximum(loss_backward, loss_forward), np.maximum(last_layer, step))
-    recomputing = np.minimum(layer + working, 14 * scores) + optimizer("reserve_bytes") * Na
+    recomputing = np.minimum(layer + working, 14 * scores) + optimizer("reserve_bytes") * Na + apart / 6
     reserved = traced + 4 * scores + 14 * MIB * L + np.where(checkpointed, recomputing, layers / 6)
 
     # Published: the articles' accounting.
@@ -120,7 +130,7 @@ def size(tables: Mapping[str, Table], jobs: Mapping[str, Any]) -> dict[str, Any]
     published_reserved = published + np.where(checkpointed, 5.8e9, 1.8e9)
 
     # The verdict rests on the traced list where the optimizer was traced and a 16-bit base is in bf16, as computed.
-    rests = (optimizer("traced") > 0) & (storage("half_type") < 2)
+    rests = (optimizer("traced") > 0) & (storage("half_type") < 2) & (storage("traced") > 0)
     usable = column("gpus", "usable_bytes", jobs["gpu_choice"])
     fits = np.where(rests, reserved <= usable - 0.8e9, published_reserved <= usable)
     code = np.where(fits, 0, np.where(rests & (traced <= usable - 0.8e9), 1, 2))

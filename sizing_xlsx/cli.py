@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import __version__
+from . import __version__, own_options
 
 if TYPE_CHECKING:
     from .formula.job import Job
@@ -64,6 +64,7 @@ def _parser(command: str) -> Parser:
     build = commands.add_parser("build", help="write both workbooks")
     build.add_argument("--output", type=Path, default=Path(), metavar="DIR", help="where to; the current folder")
     build.add_argument("--presets", type=Path, metavar="DIR", help="an own copy of the presets folder")
+    own_options.add(build)
     build.set_defaults(run=_build)
 
     for name, words in JOB_COMMANDS.items():
@@ -71,14 +72,26 @@ def _parser(command: str) -> Parser:
         sub.add_argument(
             "--json", action="store_true", help="every term as JSON, memory in the unit of its name or bytes"
         )
+        own_options.add(sub)
         if name == command:  # only the command that runs pays for its job
             _job_options(sub, name)
         sub.set_defaults(run=_size)
+
+    model = commands.add_parser("model", help="read a config.json: architecture, exact parameters, what jobs need")
+    model.add_argument("config", help="a config.json, a folder with one, its text, a model of the catalogue, or -")
+    model.add_argument("--json", action="store_true", help="one JSON object")
+    model.set_defaults(run=_model)
 
     verify = commands.add_parser("verify", help="run or trace real training steps and hold the formulas against them")
     derive = commands.add_parser("derive", help="trace what a layer of a model keeps for backward, tensor by tensor")
     if command in ("verify", "derive"):
         _measuring(verify if command == "verify" else derive, command)
+
+    catalogue = commands.add_parser("catalogue", help="list the models, cards and storage formats that can be chosen")
+    if command == "catalogue":
+        from . import catalogue_command
+
+        catalogue_command.add(catalogue)
 
     lint = commands.add_parser("lint", help="hold an emitted workbook against the rules")
     lint.add_argument("workbook", type=Path)
@@ -88,6 +101,12 @@ def _parser(command: str) -> Parser:
     benchmark.add_argument("arguments", nargs=argparse.REMAINDER)
     benchmark.set_defaults(run=_benchmark)
     return parser
+
+
+def _model(options: argparse.Namespace) -> int:
+    from .model_report import run
+
+    return run(options.config, as_json=options.json)
 
 
 def _measuring(parser: argparse.ArgumentParser, command: str) -> None:
@@ -125,15 +144,17 @@ def _value(text: str) -> Any:
 def _build(options: argparse.Namespace) -> int:
     from .workbook.build import build
 
-    for path in build(options.output, folder=options.presets):
+    presets = own_options.presets(options, options.presets)
+    for path in build(options.output, presets, options.presets):
         print(path)
     return 0
 
 
 def _size(options: argparse.Namespace) -> int:
-    from .jobs import job
+    from .jobs import job, make_job
 
-    sized = job(options.command)
+    own = options.model or options.gpu
+    sized = make_job(options.command, own_options.presets(options)) if own else job(options.command)
     given = vars(options)
     inputs = {key: _value(given[key]) for key in sized.inputs if given.get(key) is not None}
     results = (*sized.plain_terms, *BOUNDARIES)

@@ -23,9 +23,10 @@ def modules(name: str) -> tuple[ModuleType, ...]:
 
 
 def _lora() -> tuple[ModuleType, ...]:
-    from .memory.lora import adapters, items, model, published, traced
+    from .memory.decoder import parameters, shape
+    from .memory.lora import adapters, form, items, kept, layer, methods, model, published, resident, stack, traced
 
-    return (model, adapters, published, traced, items)
+    return (shape, parameters, model, stack, form, methods, adapters, published, resident, layer, kept, traced, items)
 
 
 def _training() -> tuple[ModuleType, ...]:

@@ -23,7 +23,12 @@ from sizing_xlsx.jobs import JOBS
 from sizing_xlsx.presets.catalogue import Presets, load_presets
 from sizing_xlsx.workbook.build import build, load_template, workbook_job
 
-LONGEST_FIRST = ("test_trace.py", "test_kept_tensors.py", "test_cluster.py", "test_language.py")  # side by side, they end together
+LONGEST_FIRST = (
+    "test_trace.py",
+    "test_kept_tensors.py",
+    "test_cluster.py",
+    "test_language.py",
+)  # side by side, they end together
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -29,6 +29,8 @@ TYPICAL = {
     "matrix_workspace_bytes_override": (0, 2**28),
     "gpu_capacity_override_gb": (1, 400),
     "other_tenants_gb": (0, 20),
+    "images_per_row": (0, 4),
+    "image_tokens_override": (1, 2_000),
     "lora_rank": (1, 512),
     "batch_size": (1, 256),
     "sequence_length": (1, 16_384),
@@ -77,6 +79,22 @@ def _between(low: int, high: int, rng: random.Random) -> int:
     return min(max(round(drawn), low), high)
 
 
+def _reach_a_module(job: Job, values: dict[str, Any], form: str) -> None:
+    """A set of targets that the family has modules for; every family has one that makes queries."""
+    forms = job.tables["layer_forms"]
+    row, slots = forms.row_of(form) - 1, [key.removeprefix("target_") for key in values if key.startswith("target_")]
+    there = {slot for slot in slots if forms.columns[f"slot_{slot}"][row]}
+    if values["adapter_targets"] == "PEFT default":
+        reached = {slot for slot in there if forms.columns[f"default_{slot}"][row]}
+    elif values["adapter_targets"] == "Own choice":
+        reached = {slot for slot in there if values[f"target_{slot}"] == "On"}
+    else:
+        reached = there - ({"query", "key", "value", "output"} if values["adapter_targets"] == "All MLP" else set())
+    if not reached:
+        values["adapter_targets"] = "Own choice"
+        values["target_query"] = "On"
+
+
 def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
     """Make the inputs agree with each other, as a planner's do."""
     models = job.tables[job.inputs["base_model"].domain.table]  # type: ignore[union-attr]
@@ -91,9 +109,10 @@ def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
     if "adapter_layers" in values and not isinstance(values["adapter_layers"], str):
         layers = values["layer_count_override"] or models.layer_count[row]
         values["adapter_layers"] = rng.choice((1, layers, rng.randint(1, layers)))
-    targets = [key for key in values if key.startswith("target_")]
-    if targets and all(values[key] == "Off" for key in targets):
-        values[rng.choice(targets)] = "On"
+    if values.get("images_per_row") and not (values["image_tokens_override"] or models.image_tokens[row]):
+        values["image_tokens_override"] = rng.randint(1, 2_000)
+    if "adapter_targets" in values:
+        _reach_a_module(job, values, models.layer_form[row])
     if values.get("parameter_storage") == "bf16":
         values["compute_precision"] = "bf16 autocast"
     gpus = job.tables["gpus"]

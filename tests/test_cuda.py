@@ -173,7 +173,7 @@ def test_save_reload_and_export_really_work(job: str, tmp_path: Path) -> None:
         from peft import get_peft_model
 
         if job == "lora":
-            model = get_peft_model(model, models.lora_config(model, run))
+            model = get_peft_model(model, models.adapter_config(model, run))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     for name in checks.CHECKS:
         folder = tmp_path / name

@@ -186,7 +186,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     autocast = inputs["compute_precision"] != "fp32"
     b = 2 if autocast else 4
     checkpointed = inputs["activation_checkpointing"] == "On"
-    scores = inputs["attention_implementation"].startswith("Eager")
+    scores = inputs["attention_implementation"].endswith("scores stored")
     wide = inputs["parameter_storage"] == "fp32"
     stored = 4 if wide else 2
     state, narrow, published_wide, published_narrow, temporaries = OPTIMIZERS[inputs["optimizer_choice"]]

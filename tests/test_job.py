@@ -250,7 +250,10 @@ def test_a_rank_of_zero() -> None:
 def test_all_targets_off() -> None:
     off = {f"target_{slot}": "Off" for slot in ("query", "key", "value", "output", "gate", "up", "down")}
     message = refused(LORA, adapter_targets="Own choice", **off)
-    assert message == "adapter_targets is 'Own choice' and all seven targets are Off; switch at least one On"
+    assert message == (
+        "adapter_targets is 'Own choice', which reaches no module of TinyLlama/TinyLlama-1.1B-Chat-v1.0; choose another"
+        " set, or Own choice with at least one target On"
+    )
     assert LORA.size(**off) == LORA.size()  # a named set does not look at them
     own = LORA.size(adapter_targets="Own choice", **(off | {"target_query": "On", "target_value": "On"}))
     assert own["peak_allocated_gb"] == LORA.size(adapter_targets="Query and value")["peak_allocated_gb"]
@@ -339,6 +342,9 @@ GROWS = [
 ]
 
 
+WIDENS = ("lora_rank", "hidden_size_override", "mlp_width_override")
+
+
 @pytest.mark.parametrize("sizing", BOTH, ids=BOTH_NAMES)
 def test_more_work_never_takes_less_memory(sizing: Job) -> None:
     rng = random.Random(23)
@@ -357,6 +363,10 @@ def test_more_work_never_takes_less_memory(sizing: Job) -> None:
                 continue
             if key in ("mlp_width_override", "hidden_size_override") and inputs.get("base_parameter_count_override"):
                 continue  # of a fixed count, wider layers are a larger part that a quantised format shrinks
+            if sizing is LORA and key in ("vocabulary_size_override", *WIDENS) and before["stack_fused_loss"]:
+                continue  # a fused loss cuts a wider vocabulary into more pieces, and a wider model into fewer
+            if inputs["optimizer_choice"] == "8-bit Adam" and key in WIDENS:
+                continue  # a matrix that outgrows 4,096 parameters has moments of one byte in place of four
             more = value + 1
             domain = sizing.inputs[key].domain
             if isinstance(domain, Whole) and isinstance(domain.high, int) and more > domain.high:
@@ -414,7 +424,7 @@ def test_any_valid_job_is_finite_and_never_below_its_static_part(data: st.DataOb
 def test_a_caller_who_names_results_gets_only_those(sizing: Job) -> None:
     results = ("fit_verdict", "peak_allocated_gb")
     assert sizing.scalar(results)() == tuple(sizing.size()[key] for key in results)
-    assert set(sizing.needed(("tokens_per_micro_batch",))) == {"tokens_per_micro_batch"}
+    assert set(sizing.needed(("effective_batch_size",))) == {"effective_batch_size"}
 
 
 @pytest.mark.parametrize("sizing", BOTH, ids=BOTH_NAMES)

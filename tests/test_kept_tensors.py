@@ -134,12 +134,12 @@ def test_the_formulas_of_lora_have_the_derived_coefficients() -> None:
     forms = lora.tables["layer_forms"]
     row = forms.keys.index("llama")
     adapters = {"d": 2 * 5, "q": 2, "ff": 2, "rank": 2 * 7}  # a 16-bit copy of each adapter's input, its inner output
-    assert inner["d"] == forms.columns["norm_bytes"][row] + adapters["d"]
-    assert inner["1"] == forms.columns["norm_statistics_bytes"][row]
-    assert inner["q"] == forms.columns["query_bytes"][row] + adapters["q"]
-    assert inner["kv"] == forms.columns["kv_bytes"][row]
-    assert inner["nh"] == forms.columns["head_bytes"][row]
-    assert inner["ff"] == forms.columns["mlp_bytes"][row] + adapters["ff"]
+    assert inner["d"] == forms.columns["norms_d"][row] + adapters["d"]
+    assert inner["1"] == forms.columns["norms_one"][row]
+    assert inner["q"] == forms.columns["attention_q"][row] + adapters["q"]
+    assert inner["kv"] == forms.columns["attention_kv"][row]
+    assert inner["nh"] == forms.columns["attention_nh"][row]
+    assert inner["ff"] == forms.columns["mlp_ff"][row] + adapters["ff"]
     assert inner["rank"] == adapters["rank"]
 
 

@@ -565,6 +565,33 @@ def looked_up(job: Job) -> list[tuple[str, str | None]]:
 
 
 @lru_cache(maxsize=4)
+def _families() -> list[dict[str, Any]]:
+    """Changes that reach what only some families, formats and stacks have."""
+    few = {"vocabulary_size_override": 200, "gpu_capacity_override_gb": 5_000, "batch_size": 64}
+    experts = ("Mixtral-8x7B-v0.1", "Qwen3-30B-A3B", "gpt-oss-20b", "Llama-4-Scout-17B-16E-Instruct", "DeepSeek-V3")
+    models = [key for key in load_presets().models.keys if key.rpartition("/")[2] in experts]
+    found: list[dict[str, Any]] = []
+    extras: tuple[dict[str, Any], ...] = ({}, {"activation_checkpointing": "On"}, {"adapter_layers": 5})
+    found += [few | extra | {"base_model": model} for model in models for extra in extras]
+    nf4 = {"base_storage_format": "nf4 / fp4, block 64, double quant (nested block 256)"}
+    found += [{"base_model": "google/gemma-3-4b-it", "images_per_row": 4}]
+    found += [nf4 | {"base_model": "google/gemma-3-4b-it"}, nf4 | {"base_model": "mistralai/Mixtral-8x7B-v0.1"}]
+    found += [nf4 | {"base_model": "mistralai/Mixtral-8x7B-v0.1", "training_stack": "HF Trainer, transformers 4.48"}]
+    found += [{"base_model": "mistralai/Mixtral-8x7B-v0.1", "base_storage_format": "GPTQ int4, no groups"}]
+    apart = nf4 | {"uses_autocast": "Off", "kbit_preparation": "On"}
+    found += [apart, apart | few, apart | {"attention_implementation": "FlashAttention 2"}]
+    found += [{"optimizer_choice": "8-bit Adam", "lora_rank": 1}, {"adapter_storage": "bf16", "lora_rank": 256}]
+    attention = few | {"adapter_targets": "All attention", "keeps_model_output": "Off"}
+    found += [attention, attention | {"mlp_width_override": 16_384}, attention | {"activation_checkpointing": "On"}]
+    narrow = {f"{side}_override": 1 for side in ("attention_heads", "kv_heads")} | {"head_dimension_override": 16}
+    alone = {f"target_{slot}": "Off" for slot in ("key", "value", "output", "gate", "up", "down")}
+    fused = few | narrow | alone | {"adapter_targets": "Own choice", "mlp_width_override": 64, "lora_rank": 1}
+    fused |= {"training_stack": "Fused kernels with fused linear loss", "activation_checkpointing": "On"}
+    found += [fused | {"vocabulary_size_override": 32_000}]
+    found += [{"base_model": "microsoft/Phi-3-mini-4k-instruct", "activation_checkpointing": "On"} | few]
+    return found
+
+
 def pool(name: str) -> list[dict[str, Any]]:
     """The worked job, each single choice of it, and random ones."""
     job = make_job(name, load_presets())
@@ -584,8 +611,12 @@ def pool(name: str) -> list[dict[str, Any]]:
     found += [worked | checkpointed | large | {"vocabulary_size_override": 200}]
     found += [worked | {"gpu_capacity_override_gb": 100_000, key: 1} for key in ("batch_size", "sequence_length")]
     found += [worked | {"gpu_choice": card, "verdict_basis": "Published"} for card in job.choices("gpu_choice")[:3]]
+    if name == "training":
+        long = {"batch_size": 10, "sequence_length": 4077, "gradient_accumulation": 2, "optimizer_choice": "8-bit Adam"}
+        found.append(worked | checkpointed | long)
     if name == "lora":
         found += [worked | {"adapter_layers": 3}, worked | {"lora_dropout": "On"} | checkpointed]
+        found += [worked | change for change in _families()]
     return found
 
 
@@ -738,20 +769,32 @@ UNUSED_COLUMNS = {
     ("gpus", "driver_total_bytes"),
     ("gpus", "release_year"),
     ("gpus", "price_usd_per_hour"),
+    ("gpus", "cuda"),  # raises a warning; see test_cards.py
     ("models", "maximum_positions"),
     ("models", "sliding_window"),
     ("training_models", "maximum_positions"),
 }
+# What counts for a model whose layers follow no pattern; every one of the catalogue has a pattern.
+UNUSED_COLUMNS |= {("models", "moe_layer_count"), ("models", "full_layer_count")}
+# Eager attention has no traced formula but where a form has no other.
+UNUSED_COLUMNS |= {("layer_forms", f"eager_{width}") for width in ("q", "o", "nh_rope", "nh_S")}
 ONLY_IN = {
     # columns of shared tables that the other job uses
-    ("lora", "optimizers", "bf16_state_bytes"),
     ("lora", "optimizers", "published_bf16_state_bytes"),
     # parameters stored in bf16 have no traced formula: their traced state is in Workings, in no result
     ("training", "optimizers", "bf16_state_bytes"),
+    # what adapters over a decoder ask of an attention kernel
+    *(("training", "attention_kernels", f"{column}") for column in ("takes_fp32", "eager", "extra_query_bytes")),
+    ("training", "attention_kernels", "score_bytes"),
+    ("training", "attention_kernels", "traced"),
     # which 16-bit type is computed in matters for a base that is stored in one
     ("training", "compute_precisions", "half_type"),
 }
 ALL_COLUMNS = [(name, *place) for name in JOBS for place in columns_of(name)]
+
+
+# Switches that say what a job has at all: turned round they leave it without a module to train.
+GATES = {("adapter_methods", "modules"), ("adapter_methods", "low_rank"), ("layer_forms", "slot_shared")}
 
 
 @pytest.mark.parametrize(("name", "table", "column"), ALL_COLUMNS, ids=["-".join(place) for place in ALL_COLUMNS])
@@ -770,6 +813,9 @@ def test_one_change_of_a_table_column(name: str, table: str, column: str, books:
         if table in presets._fields
         else presets._replace(options={**presets.options, table: changed}),
     )
+    if (table, column) in GATES:
+        assert first_change(name, job) is not None
+        return
     if (table, column) in UNUSED_COLUMNS or (name, table, column) in ONLY_IN:
         assert first_change(name, job) is None
         return

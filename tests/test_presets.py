@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sizing_xlsx import paths
+from sizing_xlsx.memory.decoder.counts import counts, parameter_count
 from sizing_xlsx.presets import catalogue
-from sizing_xlsx.presets.catalogue import load_presets
-from sizing_xlsx.presets.config import Architecture, parameter_count, read_config, read_models
+from sizing_xlsx.presets.catalogue import load_presets, reason_not_sized
+from sizing_xlsx.presets.config import UNITS, Architecture, read_config, read_models
 
 PRESETS = paths.presets_folder()
 TINY_LLAMA = "TinyLlama/TinyLlama-1.1B-Chat-v1.0"
@@ -58,37 +59,51 @@ def fault(source: Any) -> str:
 
 def test_the_worked_model_reads_as_its_config_says() -> None:
     model = read_config(PRESETS / "models" / TINY_LLAMA.replace("/", "--"))
-    assert model == Architecture(
-        name=TINY_LLAMA,
-        family="llama",
-        layer_form="llama",
-        why_not="",
-        hidden_size=2048,
-        layer_count=22,
-        attention_heads=32,
-        kv_heads=4,
-        head_dimension=64,
-        mlp_width=5632,
-        vocabulary_size=32000,
-        maximum_positions=2048,
-        sliding_window=0,
-        tied=0,
-        qkv_bias=0,
-        output_bias=0,
-        mlp_bias=0,
-        assumed=(),
-    )
+    shape = {
+        "name": TINY_LLAMA,
+        "family": "llama",
+        "layer_form": "llama",
+        "why_not": "",
+        "hidden_size": 2048,
+        "layer_count": 22,
+        "attention_heads": 32,
+        "kv_heads": 4,
+        "head_dimension": 64,
+        "value_head_dimension": 64,
+        "mlp_width": 5632,
+        "vocabulary_size": 32000,
+        "maximum_positions": 2048,
+        "mlp_matrices": 3,
+        "layer_norm_vectors": 2,
+        "outer_norm_vectors": 1,
+        "plain_linears": 1,
+        "window_kind": "none",
+        "full_period": 1,
+        "full_layer_count": 22,
+        "dtype": "bfloat16",
+        "assumed": (),
+    }
+    origins = model.origins
+    found = {field: value for field, value in model._asdict().items() if value != 0 and field != "origins"}
+    assert found == shape | {"notes": (), "quantisation": None, "counted": None}
+    assert {column: origins[column].kind for column in ("kv_heads", "head_dimension", "mlp_matrices")} == {
+        "kv_heads": "stated", "head_dimension": "derived", "mlp_matrices": "fixed by the class",
+    }  # fmt: skip
+    assert set(origins) == set(UNITS) - {"layer_form"}
+
+
+# Published with router biases, which are buffers, and with an output layer that is stored apart.
+COUNTED_OTHERWISE = ("deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-V3", "tiiuae/falcon-7b")
 
 
 def test_every_sized_model_has_exactly_its_published_parameters() -> None:
     presets = load_presets()
     sources = {row["model"]: row for row in presets.model_sources}
-    assert len(presets.sized_models) == 29 and len(presets.unsized_models) == 39
-    assert {m.family for m in presets.sized_models} == {"llama", "mistral", "qwen2"}
+    assert len(presets.sized_models) == 68 and not presets.unsized_models
     for model in presets.sized_models:
-        count = parameter_count(model)
-        assert count == sources[model.name]["parameters"] == sources[model.name]["published_parameters"]
-        assert model.assumed == ()
+        count, published = parameter_count(model), sources[model.name]["published_parameters"]
+        assert count == sources[model.name]["parameters"]
+        assert published in (None, count) or model.name in COUNTED_OTHERWISE, model.name
 
 
 def test_every_model_has_a_source_and_every_source_a_model() -> None:
@@ -98,14 +113,13 @@ def test_every_model_has_a_source_and_every_source_a_model() -> None:
 
 
 def test_what_cannot_be_sized_says_why_and_is_read_as_far_as_plain() -> None:
-    unsized = {m.name: m for m in load_presets().unsized_models}
-    gemma = unsized["google/gemma-2-9b"]
-    assert gemma.layer_form == "" and gemma.why_not == "the layer form of family gemma2 is not sized yet"
-    assert (gemma.hidden_size, gemma.layer_count, gemma.head_dimension) == (3584, 42, 256)
-    assert unsized["openai-community/gpt2"].hidden_size == 768
-    assert unsized["google/gemma-3-4b-it"].hidden_size is None
-    with pytest.raises(ValueError, match="gemma2 is not sized yet"):
-        parameter_count(gemma)
+    bloom = read_config({"model_type": "bloom", "hidden_size": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100})
+    assert reason_not_sized(bloom, load_presets().layer_forms.keys) == "the layer form of family bloom is not sized yet"
+    assert bloom.hidden_size == 64
+    other = read_config({"model_type": "gptj", "n_embd": 64, "n_layer": 2}, unknown="list")
+    assert other.why_not == "family gptj is not described: it is not counted" and other.hidden_size == 64
+    with pytest.raises(ValueError, match="gptj is not described"):
+        parameter_count(other)
 
 
 def test_path_folder_text_and_dict_read_alike() -> None:
@@ -136,7 +150,7 @@ def test_what_is_not_stated_is_as_the_family_assumes() -> None:
             "max_position_embeddings",
         )
     )
-    assert (old.kv_heads, old.tied, old.qkv_bias, old.mlp_bias, old.maximum_positions) == (32, 0, 0, 0, 0)
+    assert (old.kv_heads, old.tied, old.qkv_bias, old.mlp_bias, old.maximum_positions) == (32, 0, 0, 0, 2048)
     assert set(old.assumed) == {
         "num_key_value_heads",
         "tie_word_embeddings",
@@ -170,10 +184,13 @@ def test_the_sliding_window_counts_only_where_it_is_used() -> None:
     assert read_config(changed(used, max_window_layers=28)).sliding_window == 0
     assert read_config(changed(used, max_window_layers=0)).sliding_window == 4096
     mixed = read_config(changed(used, max_window_layers=14))
-    assert mixed.layer_form == "" and "mix of sliding-window and full layers" in mixed.why_not
+    assert (mixed.sliding_window, mixed.full_layer_count, mixed.full_period) == (4096, 14, 0)
+    assert "14 of 28 layers attend to everything, in no regular pattern" in mixed.notes[0]
+    assert counts(mixed)["windowed_layer_count"] == 14
     layers = ["sliding_attention"] * 28
     assert read_config(changed(used, layer_types=layers)).sliding_window == 4096
-    assert read_config(changed(used, layer_types=[*layers[:27], "full_attention"])).layer_form == ""
+    last = read_config(changed(used, layer_types=[*layers[:27], "full_attention"]))
+    assert (last.full_layer_count, last.full_period, last.full_offset) == (1, 28, 27)
 
 
 def test_a_head_dimension_of_its_own() -> None:
@@ -318,17 +335,16 @@ def test_any_config_is_read_or_refused_in_one_sentence(
 ) -> None:
     config = without(copy.deepcopy(base) | new, *gone)
     try:
-        model = read_config(json.dumps(config) if as_text else config)
+        model = read_config(json.dumps(config) if as_text else config, unknown="list")
+        if model.window_kind is None:
+            return
     except ValueError as error:
         assert type(error) is ValueError and str(error).isprintable() and len(str(error)) < 500
         return
     assert model.name.isprintable() and model.name[0] not in "=+-@" and len(model.name) <= 200
-    if model.layer_form:
-        assert parameter_count(model) > 0
-        shape = [value for value in model if isinstance(value, int)]
-        assert len(shape) == 13 and all(type(value) is int and value >= 0 for value in shape)
-    else:
-        assert model.why_not
+    assert parameter_count(model) > 0 and (model.layer_form or model.why_not)
+    shape = [getattr(model, column) for column in UNITS if UNITS[column] == "count"]
+    assert all(type(value) is int and value >= 0 for value in shape)
 
 
 @settings(max_examples=200, deadline=None)
@@ -340,7 +356,7 @@ def test_any_damaged_file_is_read_or_refused_in_one_sentence(
     content = json.dumps(LLAMA).encode()
     file.write_bytes(content[:cut] + put + content[cut + len(put) :])
     try:
-        read_config(file)
+        read_config(file, unknown="list")
     except ValueError as error:
         assert type(error) is ValueError and str(error).isprintable()
 
@@ -388,7 +404,8 @@ def test_the_tables_hold_what_formulas_look_up() -> None:
     assert presets.models.hidden_size[row] == 2048 and presets.models.layer_form[row] == "llama"
     card = presets.gpus.row_of(H100)
     assert presets.gpus.usable_bytes[card] == 85_027_979_264
-    assert {"models", "training_models", "gpus", "storage_formats", *presets.options} == set(presets.tables)
+    own = {"models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms"}
+    assert own | set(presets.options) == set(presets.tables)
     assert all(name == table.name for name, table in presets.tables.items())
     assert set(presets.option_sources) == set(presets.options) and all(presets.option_sources.values())
     assert load_presets() is presets
@@ -412,8 +429,8 @@ def test_training_models_have_their_true_size_in_their_name() -> None:
 
 def test_cards_have_the_workspace_of_their_generation_and_usable_totals_below_the_label() -> None:
     presets = load_presets()
-    cards = {row["name"]: row for row in presets.gpu_rows}
-    assert len(cards) == 36 == len(presets.gpus)
+    cards = {row["name"]: row for row in presets.gpu_rows if " MIG " not in row["name"]}
+    assert len(cards) == 36 and [*cards] == [*presets.gpus.keys[:36]]
     unknown = {name for name, row in cards.items() if row["usable_bytes"] is None}
     assert unknown == {"NVIDIA H100 NVL", "NVIDIA B100", "NVIDIA GB300 (per GPU)", "Intel Gaudi 3 (OAM)"}
     assert {presets.gpus.usable_bytes[presets.gpus.row_of(name)] for name in unknown} == {0}
@@ -429,7 +446,7 @@ def test_cards_have_the_workspace_of_their_generation_and_usable_totals_below_th
 def test_offered_formats_and_why_the_others_are_not() -> None:
     presets = load_presets()
     formats = presets.storage_formats
-    assert formats.keys[:4] == ("fp32", "bf16", "fp16", "int8 LLM.int8 (bitsandbytes)") and len(formats) == 6
+    assert formats.keys[:4] == ("fp32", "bf16", "fp16", "int8 LLM.int8 (bitsandbytes)") and len(formats) == 13
     int8 = formats.row_of("int8 LLM.int8 (bitsandbytes)")
     assert formats.bytes_per_parameter[int8] == 1 and formats.bytes_per_output_row[int8] == 4
     assert [formats.published_bytes[row] for row in range(1, 7)] == [4, 2, 2, 1, 0.5, 0.5]
@@ -469,7 +486,7 @@ def test_reading_everything_is_quick() -> None:
         start = time.process_time()
         load_presets(PRESETS)
         seconds.append(time.process_time() - start)
-    assert min(seconds) < 0.060
+    assert min(seconds) < 0.200
 
 
 # --- wrong tables -----------------------------------------------------------------------------------------
@@ -504,7 +521,7 @@ def spoil(file: Path, old: str, new: str) -> None:
         ("gpus.csv", "33554432", "-1", 'column matmul_workspace_bytes is "-1"; it should be a whole number'),
         ("gpus.csv", ",2.95,", ',"2,95",', 'column price_usd_per_hour is "2,95"; it should be a number'),
         ("gpus.csv", ",2.95,", ",NaN,", 'column price_usd_per_hour is "NaN"; it should be a number'),
-        ("gpus.csv", ",2.95,", ",2.95,,", "line 19 has 26 cells; it should have 25"),
+        ("gpus.csv", ",2.95,", ",2.95,,", "line 19 has 34 cells; it should have 33"),
         ("gpus.csv", "name,vendor", "name;vendor", "line 1 lacks the column name"),
         ("gpus.csv", "vendor,arch", "vendor,vendor,arch", 'line 1 names the column "vendor" twice'),
         ("gpus.csv", "NVIDIA H100 NVL", "nvidia h100 sxm5 80gb", "which line 19 has already"),
@@ -520,8 +537,8 @@ def spoil(file: Path, old: str, new: str) -> None:
         ("gpus.csv", "NVIDIA T4", '"NVIDIA" T4', "is not CSV"),
         (
             "storage_formats.csv",
-            "fp32,4,0,0,0,4,0,1",
-            "fp32,4,0,0,0,4,0,yes",
+            "fp32,4,0,0,0,0,4,0,0,0,1,",
+            "fp32,4,0,0,0,0,4,0,0,0,yes,",
             'column fp32 is "yes"; it should be 0 or 1',
         ),
         (
@@ -584,7 +601,7 @@ def test_a_planner_may_add_a_row_a_column_and_a_byte_order_mark(own_copy: Path) 
     table = presets.training_models
     assert table.maximum_positions[table.row_of("ours")] == 512
     assert presets.training_model_rows[0]["mine"] == "x"
-    assert len(presets.models) == 1 and len(load_presets().models) == 29
+    assert len(presets.models) == 1 and len(load_presets().models) == 68
 
 
 def test_a_missing_file_is_named(own_copy: Path) -> None:
@@ -612,6 +629,6 @@ def test_the_data_is_found_beside_the_package_or_inside_it(tmp_path: Path, monke
 
 
 def test_the_tables_name_only_columns_that_the_files_have() -> None:
-    assert set(catalogue.GPU_UNITS) < set(catalogue.GPUS)
+    assert set(catalogue.GPU_UNITS) - {"cuda"} < set(catalogue.GPUS)  # made from the vendor
     assert set(catalogue.STORAGE_UNITS) < set(catalogue.STORAGE_FORMATS)
-    assert set(catalogue.SHAPE_UNITS) < set(Architecture._fields)
+    assert set(catalogue.MODEL_UNITS) < set(Architecture._fields)

@@ -25,7 +25,7 @@ import pytest
 from sizing_xlsx.cli import main
 from sizing_xlsx.measure import backends, command, result_file, results, sweep
 from sizing_xlsx.measure.result_file import NAME, ResultFile
-from sizing_xlsx.measure.run import Run, make_run, named_sweep
+from sizing_xlsx.measure.run import Run, make_run, model_folder, named_sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = {
@@ -612,7 +612,7 @@ def test_the_table_holds_the_formulas_against_what_was_seen() -> None:
         f"{said[1]:.1f}",
     ]
     assert command.predicted(make_run("full", {})) is None
-    assert command.predicted(make_run("lora", {"base_model": "google/gemma-2-9b"})) is None
+    assert command.predicted(make_run("lora", {"config": str(model_folder("google/gemma-2-9b"))})) is None
     assert command.predicted(make_run("lora", {"compute_precision": "fp32"})) is None, "there is no traced list of it"
 
 

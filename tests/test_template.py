@@ -71,7 +71,7 @@ def test_a_wrong_look_is_refused(templates: Path, tmp_path: Path, old: str, new:
 @pytest.mark.parametrize(
     ("file", "gone", "words"),
     [
-        ("gpus.csv", "NVIDIA H100 SXM5 80GB", "gpus has no 'NVIDIA H100 SXM5 80GB'"),
+        ("gpus.csv", "NVIDIA H100 SXM5 80GB", 'parent is "NVIDIA H100 SXM5 80GB"; it should be a card of gpus.csv'),
         ("storage_formats.csv", "bf16,", "storage_formats has no 'bf16'"),
         ("training_models.csv", "Article worked model", "training_models has no 'Article worked model"),
         ("measured/h100_lora_sweep.csv", "ft", "the lora sweep has no completed run"),

@@ -180,8 +180,10 @@ def test_full_fine_tuning_is_traced(storage: str) -> None:
 
 
 def test_k_bit_preparation_casts_what_is_left_to_fp32() -> None:
-    run = tiny(kbit_preparation="On")
-    assert "float32" in trace.trace(run).facts["parameter_dtypes"].split(", ")[0]
+    nf4 = {"base_storage_format": "nf4 / fp4, block 64, no double quant"}
+    assert "float32" not in trace.trace(tiny(**nf4)).facts["parameter_dtypes"].split(", ")[0]
+    prepared = trace.trace(tiny(kbit_preparation="On", **nf4)).facts["parameter_dtypes"]
+    assert "bfloat16" not in prepared and "float32" in prepared
 
 
 def test_liger_cannot_be_traced() -> None:

@@ -141,7 +141,10 @@ def test_every_input_has_a_validation_that_refuses_what_is_wrong(book: Book) -> 
             assert [float(first), float(second)] == [domain.low, domain.high], key
     typed = {column_of(book, name) for name in RUN_COLUMNS[book.name]}
     left = {(sheet, area.partition(":")[0].rstrip("0123456789")) for sheet, area in rules}
-    assert left == {(sheet, letter) for sheet, letter, _, _ in typed}, "a validation on a cell that is no input"
+    prices = {(sheet, openpyxl.utils.get_column_letter(column)) for sheet, _, column in prices_of(book)}
+    assert left == {(sheet, letter) for sheet, letter, _, _ in typed} | prices, (
+        "a validation on a cell that is no input"
+    )
 
 
 RUN_COLUMNS = {name: [KEY, *figure_names().values(), *input_names(job(name)).values()] for name in JOBS}
@@ -151,6 +154,15 @@ def column_of(file: File, name: str) -> tuple[str, str, int, int]:
     """Sheet, column, first and last row of a name for a column of the table of runs."""
     sheet, letter, first, last = re.fullmatch(r"'(.+)'!\$([A-Z]+)\$(\d+):\$[A-Z]+\$(\d+)", file.names[name]).groups()  # type: ignore[union-attr]
     return sheet, letter, int(first), int(last)
+
+
+def prices_of(book: Book) -> set[tuple[str, int, int]]:
+    """The cells of GPUs with a price, which a planner may change."""
+    sheet = _values(book.path)["GPUs"]
+    (top, column), *_ = (
+        (c.row, c.column) for row in sheet.iter_rows() for c in row if c.value == "Price, illustrative"
+    )
+    return {("GPUs", top + 2 + at, column) for at in range(len(book.job.tables["gpus"]))}
 
 
 def cells_of(file: File, name: str) -> list[Any]:
@@ -180,7 +192,7 @@ def test_only_inputs_can_be_changed(book: Book) -> None:
         for sheet, letter, first, last in (column_of(book, name) for name in RUN_COLUMNS[book.name])
         for row in range(first + runs, last + 1)
     }
-    assert unlocked == {found[public_name(key).casefold()] for key in book.job.inputs} | spare
+    assert unlocked == {found[public_name(key).casefold()] for key in book.job.inputs} | spare | prices_of(book)
     for sheet in book.sheets.values():
         protection = sheet.tree.find(MAIN + "sheetProtection")
         assert protection is not None and protection.get("sheet") == "1", sheet.name
@@ -291,12 +303,14 @@ def test_a_model_folder_dropped_in_is_offered_and_sized(own_presets: Path, tmp_p
     assert {"own-lab/Strange", unsized["own-lab/Strange"]} <= {*shown}
 
 
-def test_every_model_that_is_not_offered_is_listed_with_its_reason(books: dict[str, Book]) -> None:
-    book = books["lora"]
-    sheet = _values(book.path)["Presets"]
+def test_every_model_that_is_not_offered_is_listed_with_its_reason(own_presets: Path, tmp_path: Path) -> None:
+    for family in ("olmo", "mamba3"):
+        add_model(own_presets, f"own-lab--{family}", model_type=family)
+    unsized = load_presets(own_presets).unsized_models
+    assert len(unsized) == 2
+    sheet = _values(build(tmp_path / "out", None, own_presets)[0])["Presets"]
     rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
-    assert len(book.presets.unsized_models) > 5
-    for model in book.presets.unsized_models:
+    for model in unsized:
         assert any(model.name in row and model.why_not in row for row in rows), model.name
 
 

@@ -31,7 +31,7 @@ from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.jobs import JOBS
 from sizing_xlsx.measure import command, results, sweep
 from sizing_xlsx.measure.result_file import columns
-from sizing_xlsx.measure.run import Run, declared, make_run, named_sweep
+from sizing_xlsx.measure.run import Run, declared, make_run, model_folder, named_sweep
 from sizing_xlsx.workbook.build import build
 from sizing_xlsx.workbook.own_runs import COMPLETED, KEY, OUT_OF_MEMORY, SPARE_ROWS, input_names
 from sizing_xlsx.workbook.patch import open_package
@@ -378,11 +378,9 @@ def test_what_is_not_written_is_said(desk: Desk, lora_plan: Path) -> None:
     assert lora_plan.read_bytes() == before
 
 
-def test_a_run_of_a_model_without_formulas_is_not_written(desk: Desk, books: dict[str, Book], lora_plan: Path) -> None:
-    unsized = books["lora"].presets.unsized_models[0].name
-    done = desk.done(
-        "--sweep", desk.sweep({"a": {"base_model": unsized}, "b": {"batch_size": 2}}), "--write", lora_plan
-    )
+def test_a_run_of_a_model_without_formulas_is_not_written(desk: Desk, lora_plan: Path) -> None:
+    own = {"config": str(model_folder("google/gemma-2-9b"))}
+    done = desk.done("--sweep", desk.sweep({"a": own, "b": {"batch_size": 2}}), "--write", lora_plan)
     assert re.search("not written.*: a\n", done.err)
     assert [value for value in Runs(lora_plan).ids[SWEEP["lora"] :] if value] == ["b"]
 

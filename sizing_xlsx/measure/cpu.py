@@ -38,7 +38,7 @@ def trained(run: Run, steps: int = STEPS) -> Trained:
     torch.manual_seed(0)
     model = models.base(run, "cpu")
     if kind:
-        models.replace_linears(model, kind, dtype)
+        models.replace_linears(model, kind, dtype, run.on("quantised_head"))
         model = model.to("cpu")
     model = models.dress(model, run)
     optimizer = models.make_optimizer(run, [parameter for parameter in model.parameters() if parameter.requires_grad])

@@ -136,7 +136,7 @@ def load(run: Run, card: Any) -> Any:
     else:
         model = models.base(run, card.device)
     if kind:
-        models.replace_linears(model, kind, dtype)
+        models.replace_linears(model, kind, dtype, run.on("quantised_head"))
     return models.dress(card.place(model), run)
 
 

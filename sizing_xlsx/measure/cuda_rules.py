@@ -112,7 +112,7 @@ def _register_autocast(device_type: str) -> Any:
     """CUDA's own table of operations, under another device type's key."""
     import torch
 
-    key = KEYS.get(device_type, RESERVED_KEY)
+    key = _key(device_type)
     override = device_type in KEYS
     rules = torch.library.Library("aten", "IMPL")
     names = {
@@ -127,6 +127,11 @@ def _register_autocast(device_type: str) -> Any:
     if not _casts_are_cleared():
         _clear_casts_with_autocast()
     return rules
+
+
+def _key(device_type: str) -> str:
+    """The dispatch key under which a device's autocast rules are registered."""
+    return KEYS.get(device_type, RESERVED_KEY)
 
 
 def _casts_are_cleared() -> bool:
@@ -268,7 +273,7 @@ def fused_attention(
 ) -> Any:
     """Attention as CUDA picks it: flash for 16 bit, no mask and heads of one width, else memory-efficient.
 
-    Neither stores its scores.
+    Neither stores its scores. Keys of fewer heads that are broadcast, not grouped, are left to plain matrix products.
     """
     import torch
 
@@ -276,6 +281,9 @@ def fused_attention(
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
         query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
+    if not grouped and query.shape[1] != key.shape[1]:
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _key(kind)))):
+            return _plain_attention(query, key, value, mask, causal, scale)
     if mask is None and query.dtype != torch.float32 and value.shape[-1] == query.shape[-1]:
         return torch.ops.aten._scaled_dot_product_flash_attention(
             query, key, value, dropout, causal, False, scale=scale
@@ -288,3 +296,19 @@ def fused_attention(
     return torch.ops.aten._scaled_dot_product_efficient_attention(
         query, key, value, mask, True, dropout, causal, scale=scale
     )[0]
+
+
+def _plain_attention(query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float | None) -> Any:
+    """PyTorch's attention of plain products: 16-bit inputs are computed in fp32, and the scores are stored."""
+    import torch
+
+    dtype, factor = query.dtype, (query.shape[-1] ** -0.5 if scale is None else scale) ** 0.5
+    query, key, value = query.float() * factor, key.float() * factor, value.float()
+    if causal:
+        mask = query.new_ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), float("-inf"))
+    scores = query @ key.transpose(-2, -1)
+    if mask is not None:
+        scores = scores.add_(mask)
+    return (torch.ops.aten._safe_softmax(scores, -1) @ value).to(dtype)

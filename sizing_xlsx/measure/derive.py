@@ -17,16 +17,20 @@ from . import models, saved, trace
 from .run import Run
 
 # Small shapes whose widths have no common ratios: hidden, heads, KV heads, head, MLP, experts, experts per token,
-# rank, sequence.
+# rank, sequence, batch.
 SHAPES = (
-    (192, 4, 2, 56, 432, 5, 3, 11, 256),
-    (240, 6, 3, 64, 624, 7, 2, 13, 320),
-    (256, 8, 2, 24, 352, 6, 3, 7, 192),
+    (192, 4, 2, 56, 432, 5, 3, 11, 256, 2),
+    (240, 6, 3, 64, 624, 7, 2, 13, 320, 3),
+    (256, 8, 2, 24, 352, 6, 3, 7, 192, 4),
 )
-BATCH, VOCABULARY = 2, 97
+VOCABULARY = 97
+_DENSE_WIDTH = "intermediate_size_mlp"  # Llama 4: of its dense layers, where intermediate_size is an expert's
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
 _CHOSEN = ("num_experts_per_tok", "top_k_experts")
-_SIDES = ("rank", "d", "q", "kv", "ff", "q + 2 kv", "experts", "KV heads", "head")  # of weights
+_SIDES = (  # of weights
+    *("rank", "d", "q", "kv", "ff", "q + 2 kv", "experts", "KV heads", "head", "shared"),
+    *("q_lora_rank", "kv_lora_rank", "nh x key head", "kv_lora_rank + rope head", "nh x (nope + value head)"),
+)
 _EXPERT_WIDTH = ("moe_intermediate_size", "intermediate_size")
 
 
@@ -72,8 +76,11 @@ class LayerList:
         def side(name: str) -> int:
             if name in widths:
                 return widths[name]
-            first, _, second = name.partition(" x ")
-            return widths[first] * widths[second]
+            return next(
+                widths[first] * widths[second]
+                for first, second in combinations_with_replacement(_SIDES, 2)
+                if f"{first} x {second}" == name
+            )
 
         growing = sum(number * side(width) for width, number in self.coefficients().items())
         return tokens * growing + sum(number * side(width) for width, number in self.per_layer().items())
@@ -81,7 +88,7 @@ class LayerList:
 
 def small_run(run: Run, shape: Sequence[int]) -> Run:
     """The run at a small shape; everything but the size is as it was."""
-    hidden, heads, mlp, experts, chosen, rank, sequence = shape[0], shape[1], *shape[4:]
+    hidden, heads, mlp, experts, chosen, rank, sequence, batch = shape[0], shape[1], *shape[4:]
     kv_heads: int | None = shape[2]
     head: int | None = shape[3]
     fields: dict[str, Any] = {}
@@ -92,9 +99,19 @@ def small_run(run: Run, shape: Sequence[int]) -> Run:
         fields |= {name: 1 for name in ("n_group", "topk_group") if getattr(config, name, None)}
         if getattr(config, "moe_intermediate_size", None):
             fields["moe_intermediate_size"] = mlp - 40
+        if getattr(config, "n_shared_experts", None):
+            fields["n_shared_experts"] = 3
+        if getattr(config, "shared_expert_intermediate_size", None):
+            fields["shared_expert_intermediate_size"] = mlp + 24
+        if getattr(config, _DENSE_WIDTH, None):
+            fields[_DENSE_WIDTH] = mlp + 56
         if getattr(config, "kv_lora_rank", None):  # multi-head latent attention has widths of its own
-            kv_heads = head = None
-            fields |= {"kv_lora_rank": mlp // 4, "q_lora_rank": hidden // 2 + 8}
+            assert head is not None
+            rope, values = 2 * rank - 2, 8 * heads + 24
+            fields |= {"kv_lora_rank": (hidden + sequence // 4) // 2, "q_lora_rank": hidden // 2 + 8}
+            fields |= {"qk_nope_head_dim": head, "qk_rope_head_dim": rope, "v_head_dim": values}
+            fields |= {"qk_head_dim": head + rope}
+            kv_heads, head = heads, rope
     inputs = {
         **run.inputs,
         "hidden_size_override": hidden,
@@ -104,7 +121,7 @@ def small_run(run: Run, shape: Sequence[int]) -> Run:
         "mlp_width_override": mlp,
         "vocabulary_size_override": VOCABULARY,
         "layer_count_override": layers_needed(run),
-        "batch_size": BATCH,
+        "batch_size": batch,
         "sequence_length": sequence,
         "gradient_accumulation": 1,
         **({"lora_rank": rank, "adapter_layers": "all"} if run.job == "lora" else {}),
@@ -127,16 +144,17 @@ def derive(run: Run) -> list[LayerList]:
     """The lists of the kinds of layers of a run's model, by tracing it at each of SHAPES. Raises CannotRun."""
     from torch import nn
 
-    seen: list[tuple[dict[str, int], dict[int, Counter[Any]]]] = []
+    seen: list[tuple[dict[str, int], int, dict[int, Counter[Any]]]] = []
     for shape in SHAPES:
         small = small_run(run, shape)
         traced = trace.trace(small, 1)
         widths = widths_of(models.base(small), small)
         alive = saved.alive_after_forward(traced.recorder, traced.marks)
-        seen.append((widths, saved.kept_by_layers(alive, layer_prefix(small, nn), 1)))
+        tokens = small["batch_size"] * small["sequence_length"]
+        seen.append((widths, tokens, saved.kept_by_layers(alive, layer_prefix(small, nn), 1)))
     lists: dict[tuple[Any, ...], LayerList] = {}
-    for layer in sorted(seen[0][1]):
-        solved = _solve([(widths, layers.get(layer, Counter())) for widths, layers in seen])
+    for layer in sorted(seen[0][2]):
+        solved = _solve([(widths, tokens, layers.get(layer, Counter())) for widths, tokens, layers in seen])
         key = (tuple(solved[0]), tuple(solved[1]))
         lists.setdefault(key, LayerList([], *solved)).layers.append(layer)
     return list(lists.values())
@@ -184,6 +202,11 @@ def widths_of(model: Any, run: Run) -> dict[str, int]:
         wide = next(getattr(config, name) for name in _EXPERT_WIDTH if getattr(config, name, None))
         widths |= {"experts per token x ff": chosen * wide, "experts per token x d": chosen * d}
         widths |= {"experts": experts, "experts per token": chosen}
+        widths |= {"experts x ff": experts * wide, "experts x d": experts * d}
+        shared = getattr(config, "shared_expert_intermediate_size", None) or (
+            (getattr(config, "n_shared_experts", None) or 0) * wide
+        )
+        widths |= {"shared": shared}
     if getattr(config, "kv_lora_rank", None):
         key, value = config.qk_nope_head_dim + config.qk_rope_head_dim, config.v_head_dim
         widths |= {"q_lora_rank": config.q_lora_rank or 0, "kv_lora_rank": config.kv_lora_rank}
@@ -196,7 +219,9 @@ def widths_of(model: Any, run: Run) -> dict[str, int]:
 
 
 def _scores(run: Run, heads: int) -> dict[str, int]:
-    return {"sequence": run["sequence_length"], "sequence x nh": run["sequence_length"] * heads}
+    sequence = run["sequence_length"]
+    scores = {"sequence x nh": sequence * heads, "(sequence + 1) x nh": (sequence + 1) * heads}
+    return {"sequence": sequence, "sequence x sequence": sequence * sequence, **scores}
 
 
 def _sides(module: Any) -> tuple[int, int]:
@@ -206,9 +231,9 @@ def _sides(module: Any) -> tuple[int, int]:
     return (rows, columns) if transposed else (columns, rows)
 
 
-def _solve(shapes: Sequence[tuple[Mapping[str, int], Counter[Any]]]) -> tuple[list[Entry], list[str]]:
+def _solve(shapes: Sequence[tuple[Mapping[str, int], int, Counter[Any]]]) -> tuple[list[Entry], list[str]]:
     """One layer's list from what it kept at each shape; tensors are matched in the order they were made."""
-    rows = [list(kept.elements()) for _, kept in shapes]
+    rows = [list(kept.elements()) for _, _, kept in shapes]
     if len({len(row) for row in rows}) > 1:
         return [], [f"the number of kept tensors changes with the shape: {', '.join(str(len(row)) for row in rows)}"]
     entries: Counter[Entry] = Counter()
@@ -219,7 +244,7 @@ def _solve(shapes: Sequence[tuple[Mapping[str, int], Counter[Any]]]) -> tuple[li
             continue
         first = same[0]
         sizes = [int(kept.bytes_per_token) for kept in same]  # kept_by_layers was asked for one token: whole bytes
-        found = _width([widths for widths, _ in shapes], sizes)
+        found = _width([widths for widths, _, _ in shapes], [tokens for _, tokens, _ in shapes], sizes)
         if found is None:
             unsolved.append(f"{first.module}, {first.operation}, {first.dtype}: {sizes} bytes")
         else:
@@ -227,9 +252,10 @@ def _solve(shapes: Sequence[tuple[Mapping[str, int], Counter[Any]]]) -> tuple[li
     return [entry._replace(times=times) for entry, times in entries.items()], unsolved
 
 
-def _width(shapes: Sequence[Mapping[str, int]], sizes: Sequence[int]) -> tuple[int, str, bool] | None:
+def _width(
+    shapes: Sequence[Mapping[str, int]], tokens: Sequence[int], sizes: Sequence[int]
+) -> tuple[int, str, bool] | None:
     """The coefficient and the width that give these sizes at these shapes: per token first, then per layer."""
-    tokens = [BATCH * widths["sequence"] for widths in shapes]
     for per_token in (True, False):
         for width in shapes[0]:
             products = [

@@ -55,6 +55,7 @@ def install() -> None:
 
     backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=Module())
     _register_rest()
+    _let_experts_be_fp32()
     cuda_rules.teach(NAME)
 
 
@@ -84,3 +85,20 @@ def _register_rest() -> None:
     fused = torch.library.Library("aten", "IMPL")
     fused.impl("silu_backward", lambda gradient, value: torch.empty_like(value), "PrivateUse1")
     _libraries.extend((rest, fused))
+
+
+def _let_experts_be_fp32() -> None:
+    """Grouped products of fp32 experts: the kernel computes them group by group, the rule for fake tensors refuses."""
+    import torch
+
+    rules = torch._meta_registrations
+    strict = getattr(rules, "_meta_grouped_mm_common", None)
+    if strict is None:
+        return
+
+    def common(mat_a: Any, mat_b: Any, *rest: Any, **named: Any) -> Any:
+        if mat_a.dtype != torch.float32 or mat_b.dtype != torch.float32 or named.get("scale_a") is not None:
+            return strict(mat_a, mat_b, *rest, **named)
+        return rules._create_grouped_mm_output_tensor(mat_a, mat_b, named.get("offs"), torch.float32)
+
+    rules._meta_grouped_mm_common = common

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from .run import Run
+from .models import CannotRun
+from .run import Run, declared
 
+RUN_HERE = ("Plain loop, transformers 5", "HF Trainer, transformers 5")  # the loop below, its output kept or dropped
 PHASES = ("forward", "backward", "update")
 
 
@@ -18,11 +20,11 @@ def vocabulary(model: Any) -> int:
 
 
 def precision(run: Run, device_type: str) -> Any:
-    """The context in which forward computes: autocast of the run's type, or none for fp32."""
+    """The context in which forward computes: autocast of the run's type, or none."""
     import torch
 
     name = run["compute_precision"]
-    if name == "fp32":
+    if name == "fp32" or run.inputs.get("uses_autocast") == "Off":
         return nullcontext()
     return torch.autocast(device_type, dtype=torch.float16 if name.startswith("fp16") else torch.bfloat16)
 
@@ -33,14 +35,38 @@ def losses(model: Any, run: Run, device: str) -> tuple[Any, Any]:
 
     words = vocabulary(model)
     shape = (run["batch_size"], run["sequence_length"])
-    ids = torch.randint(0, words, shape, device=device)
-    labels = ids.clone()
+    if hasattr(model, "feature_dtype"):  # a head over stored features: they are the batch, and no token ids
+        batch = {"features": torch.randn((*shape, model.head.in_features), dtype=model.feature_dtype, device=device)}
+        labels = torch.randint(0, words, shape, device=device)
+    else:
+        ids = torch.randint(0, min(words, token_ids(model)), shape, device=device)
+        batch, labels = {"input_ids": ids}, ids.clone()
     with precision(run, device.partition(":")[0]):
         if run.job == "training":
             out = model(ids)
             return out, torch.nn.functional.cross_entropy(out.reshape(-1, words), labels.reshape(-1))
-        out = model(input_ids=ids, labels=labels)
+        out = model(**batch, labels=labels)
         return out, out.loss
+
+
+def token_ids(model: Any) -> int:
+    """How many token ids a model can read: fewer than the outputs that a trained head of its own may have."""
+    table = getattr(model, "get_input_embeddings", None)
+    return int(table().num_embeddings) if table is not None else vocabulary(model)
+
+
+def keeps_output(run: Run) -> bool:
+    """Whether the loop holds the model's output until the next step's. CannotRun for a stack of other software."""
+    if run.job == "training" or "training_stack" not in run.inputs:
+        return True
+    stacks = declared("lora").tables["stacks"]
+    row = stacks.keys.index(run["training_stack"])
+    if run["training_stack"] not in RUN_HERE:
+        raise CannotRun(
+            f"training_stack is {run['training_stack']!r}, other software than is installed here; it can be"
+            f" {' or '.join(RUN_HERE)}"
+        )
+    return bool(stacks.columns["keeps_output"][row]) and run.inputs.get("keeps_model_output", "On") == "On"
 
 
 def train(
@@ -53,7 +79,7 @@ def train(
     end: Callable[[int, str], None],
 ) -> None:
     """Run updates. begin and end are called with the step and the phase; the last output is held as the run says."""
-    keeps = run.job == "training" or run.inputs.get("keeps_model_output", "On") == "On"
+    keeps = keeps_output(run)
     out: Any = None
     for step in range(steps):
         optimizer.zero_grad(set_to_none=True)

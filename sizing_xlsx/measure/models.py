@@ -30,10 +30,10 @@ _PACKAGES = {"liger_kernel": "liger-kernel"}
 
 # What a linear module is called, by its role and model family; a fused module has several roles.
 ROLES = {
-    "query": ("q_proj", "qkv_proj", "query_key_value", "Wqkv", "attn.c_attn"),
-    "key": ("k_proj", "qkv_proj", "query_key_value", "Wqkv", "attn.c_attn"),
-    "value": ("v_proj", "qkv_proj", "query_key_value", "Wqkv", "attn.c_attn"),
-    "output": ("o_proj", "out_proj", "attention.dense", "attn.c_proj"),
+    "query": ("q_proj", "q_a_proj", "q_b_proj", "qkv_proj", "query_key_value", "Wqkv", "attn.c_attn"),
+    "key": ("k_proj", "kv_a_proj_with_mqa", "qkv_proj", "query_key_value", "Wqkv", "attn.c_attn"),
+    "value": ("v_proj", "kv_b_proj", "qkv_proj", "query_key_value", "Wqkv", "attn.c_attn"),
+    "output": ("o_proj", "out_proj", "attention.dense", "self_attention.dense", "attn.c_proj"),
     "gate": ("gate_proj", "gate_up_proj"),
     "up": ("up_proj", "gate_up_proj", "c_fc", "dense_h_to_4h", "fc1"),
     "down": ("down_proj", "mlp.c_proj", "dense_4h_to_h", "fc2"),
@@ -79,12 +79,22 @@ def config_of(run: Run) -> Any:
         said = " ".join(str(error).split())
         raise CannotRun(f"config is {str(file)!r}, which transformers does not accept: {said}") from None
     _own_shape(config, run)
-    config._attn_implementation = "eager" if run["attention_implementation"].startswith("Eager") else "sdpa"
+    config._attn_implementation = attention_of(run)
     if config._attn_implementation == "sdpa":
         for rate in ("attention_dropout", "attn_pdrop"):
             if hasattr(config, rate):
                 setattr(config, rate, 0.0)  # dropped scores would leave the flash kernel
     return config
+
+
+def attention_of(run: Run) -> str:
+    """The attention implementation of a run, as transformers names it."""
+    name = run["attention_implementation"]
+    if name.startswith("Math"):
+        raise CannotRun(f"attention_implementation is {name!r}, PyTorch's own fallback, which cannot be asked for")
+    if name.startswith("FlashAttention"):
+        return "flash_attention_2"
+    return "eager" if name.startswith("Eager") else "sdpa"
 
 
 def _own_shape(config: Any, run: Run) -> None:
@@ -98,14 +108,21 @@ def _own_shape(config: Any, run: Run) -> None:
         ("vocabulary_size", "vocab_size"),
     ):
         own = run.inputs.get(f"{field}_override")
-        if own is not None:
-            setattr(config, "n_inner" if name == "intermediate_size" and hasattr(config, "n_inner") else name, own)
+        follows = isinstance(getattr(type(config), name, None), property)  # from other fields; it cannot be set
+        if own is not None and not follows:
+            setattr(config, _named(config, name), own)
             if name == "vocab_size" and (getattr(config, "pad_token_id", None) or 0) >= own:
                 config.pad_token_id = None
             if name == "num_hidden_layers" and getattr(config, "layer_types", None):
                 config.layer_types = (config.layer_types * own)[:own]
     for name, value in run.settings.get("fields", {}).items():
         setattr(config, name, value)
+
+
+def _named(config: Any, name: str) -> str:
+    """What a family calls its MLP width."""
+    names = [own for own in ("n_inner", "ffn_hidden_size", "ffn_dim") if hasattr(config, own)]
+    return names[0] if name == "intermediate_size" and names else name
 
 
 def storage_dtype(run: Run) -> tuple[Any, str]:
@@ -153,8 +170,7 @@ def pretrained(run: Run) -> Any:
     if run.job == "training":
         raise CannotRun(f"weights is {run['weights']!r}; training from scratch begins with random weights")
     dtype, _ = storage_dtype(run)
-    eager = run["attention_implementation"].startswith("Eager")
-    options = {"attn_implementation": "eager" if eager else "sdpa", "trust_remote_code": False}
+    options = {"attn_implementation": attention_of(run), "trust_remote_code": False}
     try:
         return transformers.AutoModelForCausalLM.from_pretrained(run["weights"], torch_dtype=dtype, **options)
     except (OSError, ValueError) as error:
@@ -169,11 +185,13 @@ def dress(model: Any, run: Run) -> Any:
         return model.train()
     checkpointing = {"use_reentrant": run.on("reentrant_checkpointing")}
     if run.job == "lora":
-        peft = need("peft", "LoRA")
-        if run.on("kbit_preparation"):
-            model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
-        model = peft.get_peft_model(model, lora_config(model, run))
-    if run.on("activation_checkpointing"):
+        prepare(model, run)
+        model = adapted(model, run)
+        if run["adapter_storage"] == "bf16":
+            for parameter in model.parameters():
+                if parameter.requires_grad:
+                    parameter.data = parameter.data.bfloat16()
+    if run.on("activation_checkpointing") and hasattr(model, "gradient_checkpointing_enable"):
         if run.on("reentrant_checkpointing"):
             model.enable_input_require_grads()
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=checkpointing)
@@ -183,20 +201,93 @@ def dress(model: Any, run: Run) -> Any:
     return model.train()
 
 
-def lora_config(model: Any, run: Run) -> Any:
-    """PEFT's configuration for a run's rank, targets, layers and dropout."""
-    peft = need("peft", "LoRA")
+def prepare(model: Any, run: Run) -> None:
+    """What is not quantised beside a quantised base into fp32, as the run's k-bit preparation has it."""
+    if not storage_dtype(run)[1] or run["kbit_preparation"] == "Off":
+        return
+    if run["kbit_preparation"] == "On":
+        need("peft", "k-bit preparation").prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
+        return
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+        if parameter.ndim == 1:
+            parameter.data = parameter.data.float()
+
+
+def method_of(run: Run) -> dict[str, int]:
+    """The row of a run's adapter method: which of the switches of options.toml it sets."""
+    methods = declared("lora").tables["adapter_methods"]
+    row = methods.keys.index(run["adapter_method"])
+    return {name: values[row] for name, values in methods.columns.items()}
+
+
+def adapted(model: Any, run: Run) -> Any:
+    """The base with what a run's adapter method trains: adapters of PEFT, or an output head of its own."""
+    method = method_of(run)
+    if method["head"]:
+        return with_trained_head(model, run, bool(method["base_on_card"]))
+    return need("peft", run["adapter_method"]).get_peft_model(model, adapter_config(model, run))
+
+
+def adapter_config(model: Any, run: Run) -> Any:
+    """PEFT's configuration for a run's method, rank, targets, layers and dropout.
+
+    IA3 scales the input of the MLP's last projection and the output of every other target, as PEFT's defaults do.
+    """
+    peft, method = need("peft", run["adapter_method"]), method_of(run)
+    if method["prefix"]:
+        return peft.PrefixTuningConfig(num_virtual_tokens=run["virtual_tokens"], task_type="CAUSAL_LM")
     names = target_modules(model, run)
     transposed = any(type(module).__name__ == "Conv1D" for name, module in model.named_modules() if name in names)
+    common = {"target_modules": names, "fan_in_fan_out": transposed, "task_type": "CAUSAL_LM"}
+    if method["scales_inputs"]:
+        down = [name for name in names if any(name.endswith(f".{end}") for end in ROLES["down"])]
+        return peft.IA3Config(feedforward_modules=down, **common)
     return peft.LoraConfig(
         r=run["lora_rank"],
         lora_alpha=2 * run["lora_rank"],
         lora_dropout=DROPOUT if run.on("lora_dropout") else 0.0,
-        target_modules=names,
-        fan_in_fan_out=transposed,
+        use_dora=bool(method["vectors"]),
         bias="none",
-        task_type="CAUSAL_LM",
+        **common,
     )
+
+
+def with_trained_head(model: Any, run: Run, with_base: bool) -> Any:
+    """A frozen base with a new fp32 output head, or that head alone over features that the base made before."""
+    torch = need("torch", "a run")
+    config = model.config.get_text_config()
+    config.vocab_size = run["head_outputs"] or config.vocab_size
+    if hasattr(model, "vocab_size"):  # what some families give their loss
+        model.vocab_size = config.vocab_size
+    config.tie_word_embeddings = False
+    width = model.get_output_embeddings().in_features
+    head = torch.nn.Linear(width, config.vocab_size, bias=False, dtype=torch.float32)
+    if not with_base:
+        half = torch.float16 if run["compute_precision"].startswith("fp16") else torch.bfloat16
+        return stored_features_model(config, head, half)
+    model.requires_grad_(False)
+    model.set_output_embeddings(head)
+    return model
+
+
+def stored_features_model(config: Any, head: Any, dtype: Any) -> Any:
+    """An output head as a model whose batch is features of the head's input width in a 16-bit dtype."""
+    torch = need("torch", "a run")
+    loss_of = importlib.import_module("transformers.loss.loss_utils").ForCausalLMLoss
+    output = importlib.import_module("transformers.modeling_outputs").CausalLMOutputWithPast
+
+    class StoredFeatures(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.config, self.head, self.feature_dtype = config, head, dtype
+
+        def forward(self, features: Any, labels: Any) -> Any:
+            logits = self.head(features)
+            loss = loss_of(logits=logits, labels=labels, vocab_size=self.head.out_features)
+            return output(loss=loss, logits=logits)
+
+    return StoredFeatures()
 
 
 def roles_of(run: Run) -> list[str]:
@@ -242,17 +333,17 @@ def target_modules(model: Any, run: Run) -> list[str]:
     return names
 
 
-def replace_linears(model: Any, kind: str, dtype: Any) -> None:
+def replace_linears(model: Any, kind: str, dtype: Any, with_head: bool = False) -> None:
     """Put bitsandbytes's modules in place of the linear ones; they quantise when they are moved to a device.
 
     As transformers does it: the output head, the embeddings, norms and fused experts stay as they are. kind:
-    "int8", "nf4" or "nf4 double". dtype: what the 4-bit modules compute in.
+    "int8", "nf4" or "nf4 double". dtype: what the 4-bit modules compute in. with_head: the output head too, untied.
     """
     torch = need("torch", "a run")
     bnb = need("bitsandbytes", f"base_storage_format {kind}")
     head = model.get_output_embeddings()
     for path, module in list(model.named_modules()):
-        if not isinstance(module, torch.nn.Linear) or module is head:
+        if not isinstance(module, torch.nn.Linear) or (module is head and not with_head):
             continue
         shape, bias = (module.in_features, module.out_features), module.bias is not None
         with torch.device("meta"):

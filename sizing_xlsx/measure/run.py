@@ -38,22 +38,25 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     "weights": ("random", '"random", or a folder or hub name to load weights from'),
     "steps": (3, "a whole number from 1 to 1,000: updates to run"),
     "loss_kernel": ("stock", '"stock" or "Liger"'),
-    "kbit_preparation": ("Off", '"Off" or "On": prepare_model_for_kbit_training before adapters are added'),
     "reentrant_checkpointing": ("Off", '"Off" or "On": the older kind of activation checkpointing'),
 }
 TEXTS = ("config", "weights", "base_model")  # never numbers, even where they look so
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _ONE_OF = {
     "loss_kernel": ("stock", "Liger"),
-    "kbit_preparation": ("Off", "On"),
     "reentrant_checkpointing": ("Off", "On"),
 }
 # Settings that change a step, and that no formula knows: such a run has no prediction.
 BEYOND_FORMULAS = ("config", *_ONE_OF)
 # Inputs that say how to judge a run, or what others take: they change no step.
-_NOT_OF_A_RUN = ("verdict_basis", "average_sequence_length", "other_tenants_gb", "outside_pytorch_gb_override")
+NOT_OF_A_RUN = (
+    "verdict_basis", "average_sequence_length", "other_tenants_gb", "outside_pytorch_gb_override",
+    "images_per_row", "image_tokens_override",  # the decoder alone is run
+)  # fmt: skip
+OF_A_STACK = ("loss_", "stack_", "fused_loss")  # its coefficients: formulas' words for what a step does
 _DECODER = ("hidden_size", "layer_count", "attention_heads", "kv_heads", "head_dimension", "mlp_width")
-_ADAPTER = ("lora_rank", "lora_dropout", "base_storage_format", "adapter_", "target_", "kbit_")
+_METHOD = ("adapter_", "lora_rank", "lora_dropout", "target_", "virtual_tokens", "head_outputs")
+_ADAPTER = (*_METHOD, "base_storage_format", "kbit_", "quantised_")
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,11 @@ def declared(job: str) -> Job:
 def input_names(job: str) -> tuple[str, ...]:
     """The inputs of a job that a run states."""
     known = declared(job).inputs
-    names = [key for key, value in known.items() if value.follows_job and key not in _NOT_OF_A_RUN]
+    names = [
+        key
+        for key, value in known.items()
+        if value.follows_job and key not in NOT_OF_A_RUN and not key.startswith(OF_A_STACK)
+    ]
     if job == "full":
         names = [key for key in names if not key.startswith(_ADAPTER)] + ["parameter_storage"]
     return tuple(names)

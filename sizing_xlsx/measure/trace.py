@@ -48,7 +48,7 @@ def trace(run: Run, steps: int = STEPS) -> Trace:
     dtype, kind = models.storage_dtype(run) if run.job != "training" else (None, "")
     with torch.device("meta"):
         if kind:
-            models.replace_linears(model, kind, dtype)
+            models.replace_linears(model, kind, dtype, run.on("quantised_head"))
         model = models.dress(model, run)
     if kind.startswith("nf4"):  # a map of values, to be made where tensors have some
         functional = models.need("bitsandbytes", kind).functional

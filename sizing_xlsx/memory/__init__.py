@@ -1,6 +1,7 @@
 """The physics: every memory term as a plain function, one module per subject.
 
 shared/    what all jobs have in common: units, the run, the card, the allocator, the verdict
+decoder/   the shape of a decoder and its exact parameters, which every job about one shares
 lora/      LoRA and QLoRA-style fine-tuning of a decoder on one GPU
 training/  training an encoder from scratch on one GPU
 

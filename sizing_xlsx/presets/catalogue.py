@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +11,11 @@ from typing import Any, NamedTuple
 from ..formula.table import Table
 from ..formula.units import kind_of
 from ..paths import presets_folder
-from .config import Architecture, read_models
+from .config import UNITS, Architecture, read_models
 from .csv_file import Row, read_rows
+from .families import families
+from .layer_forms import LayerForm, read_layer_forms
+from .mig import read_slices
 from .names import checked_name, one_line, shown
 
 # Column -> what it holds (see csv_file.RIGHT). The first is the key.
@@ -35,6 +38,9 @@ GPUS = {
     "usable_bytes": "count?",
     "usable_basis": "text",
     "memory_source": "text",
+    "ecc": "text?",  # on or off, as the card is shipped and as its totals are
+    "ecc_memory_share": "number?",  # of the memory, while it is on
+    "ecc_source": "text?",
     "matmul_workspace_bytes": "whole",
     "matmul_workspace_source": "text",
     "bandwidth_gb_per_s": "number?",
@@ -42,6 +48,10 @@ GPUS = {
     "bf16_dense_tflops": "number?",
     "fp8_dense_tflops": "number?",
     "flops_source": "text?",
+    "fp32_tflops": "number?",
+    "tf32_dense_tflops": "number?",
+    "int8_dense_tops": "number?",
+    "precision_source": "text?",
     "power_w": "number?",
     "power_source": "text?",
     "interconnect": "text?",
@@ -49,6 +59,7 @@ GPUS = {
     "interconnect_source": "text?",
     "release_year": "count?",
     "price_usd_per_hour": "number?",
+    "price_as_of": "text?",
     "price_source": "text?",
     "confidence": "text?",
     "note": "text?",
@@ -57,18 +68,40 @@ STORAGE_FORMATS = {
     "name": "name",
     "bytes_per_parameter": "number",
     "bytes_per_output_row": "number",
+    "bytes_per_input_column": "number",
     "bytes_per_matrix": "number",
     "kept_input_bytes": "number",
     "unquantised_bytes": "number",
     "half_type": "number",
     "quantised": "flag",
+    "converts_linears": "flag",
+    "converts_experts": "flag",
     "fp32": "flag",
     "published_bytes": "number?",
+    "traced": "flag",
     "offered": "flag",
     "why_not": "text?",
     "formula": "text",
     "source": "text",
     "not_quantised": "text?",
+    "note": "text?",
+}
+STACKS = {
+    "name": "name",
+    "forward_logit_bytes": "number",
+    "shifted_logit_bytes": "number",
+    "backward_logit_bytes": "number",
+    "fused_logit_bytes": "number",
+    "row_logit_bytes": "number",
+    "keeps_output": "flag",
+    "fused_norms": "flag",
+    "fused_adapters": "flag",
+    "fused_loss": "flag",
+    "unties": "flag",
+    "linear_experts": "flag",
+    "packed_qkv": "flag",
+    "versions": "text",
+    "source": "text",
     "note": "text?",
 }
 RECIPES = {
@@ -133,28 +166,40 @@ TRACE = {  # what tracing the step of a sweep's run gave, without a GPU; the fil
     "peak_reserved_bytes": "count?",
     "source": "text",
 }
+PUBLIC_INPUTS = {  # of a public run, in the words of the LoRA job; what is empty takes the job's default
+    "base_model": "text?",
+    "base_storage_format": "text?",
+    "kbit_preparation": "text?",
+    "lora_rank": "count?",
+    "adapter_targets": "text?",
+    "adapter_storage": "text?",
+    "lora_dropout": "text?",
+    "batch_size": "count?",
+    "sequence_length": "count?",
+    "compute_precision": "text?",
+    "uses_autocast": "text?",
+    "attention_implementation": "text?",
+    "optimizer_choice": "text?",
+    "activation_checkpointing": "text?",
+    "training_stack": "text?",
+    "gpu_choice": "text?",
+}
+PUBLIC_RUNS = {  # fine-tuning runs that others published, with their peak of allocated memory; the file may be missing
+    "id": "name",
+    "group": "text",
+    "model": "text",  # as published
+    "card": "text",
+    "measured_gb": "amount",
+    "versions": "text",
+    "source": "text",
+    "note": "text",  # what the run states, and what was assumed for it
+    "explained": "flag",
+    **PUBLIC_INPUTS,
+}
 
 # Table -> column -> unit. Only what formulas may look up; the rest is in the rows.
-SHAPE_UNITS = dict.fromkeys(
-    (
-        "hidden_size",
-        "layer_count",
-        "attention_heads",
-        "kv_heads",
-        "head_dimension",
-        "mlp_width",
-        "vocabulary_size",
-        "maximum_positions",
-        "sliding_window",
-        "tied",
-        "qkv_bias",
-        "output_bias",
-        "mlp_bias",
-    ),
-    "count",
-)
-MODEL_UNITS = {"layer_form": "text"} | SHAPE_UNITS
-TRAINING_UNITS = {column: "count" for column in TRAINING_MODELS if column in SHAPE_UNITS}
+MODEL_UNITS = UNITS
+TRAINING_UNITS = {column: "count" for column in TRAINING_MODELS if column in MODEL_UNITS}
 GPU_UNITS = {
     "vendor": "text",
     "architecture": "text",
@@ -164,19 +209,78 @@ GPU_UNITS = {
     "matmul_workspace_bytes": "bytes",
     "release_year": "count",
     "price_usd_per_hour": "USD",
+    "cuda": "count",
 }
 STORAGE_UNITS = {
     "bytes_per_parameter": "bytes",
     "bytes_per_output_row": "bytes",
+    "bytes_per_input_column": "bytes",
     "bytes_per_matrix": "bytes",
     "kept_input_bytes": "bytes per value",
     "unquantised_bytes": "bytes",
     "half_type": "count",
     "published_bytes": "bytes",
+    "traced": "switch",
     "quantised": "count",
+    "converts_linears": "count",
+    "converts_experts": "count",
     "fp32": "count",
 }
-OWN_TABLES = ("models", "training_models", "gpus", "storage_formats")
+STACK_UNITS = {
+    "forward_logit_bytes": "bytes per value",
+    "shifted_logit_bytes": "bytes per value",
+    "backward_logit_bytes": "bytes per value",
+    "fused_logit_bytes": "bytes per value",
+    "row_logit_bytes": "bytes per value",
+    "keeps_output": "switch",
+    "fused_norms": "switch",
+    "fused_adapters": "switch",
+    "fused_loss": "switch",
+    "unties": "switch",
+    "linear_experts": "switch",
+    "packed_qkv": "switch",
+}
+FORM_PARTS = {  # of layer_forms.toml, those that formulas look up: part -> widths
+    "norms": ("d", "one"),
+    "attention": ("q", "o", "kv", "nh", "nkv", "ql", "kvl", "nh_rope", "nh_S", "one"),
+    "eager": ("q", "o", "kv", "nh", "nh_rope", "nh_S"),
+    "uncached": ("q", "kv"),
+    "mlp": ("ff", "d"),
+    "moe": ("k_e", "k_d", "k", "E", "E_e", "E_d", "one"),
+    "shared": ("s",),
+    "plain": ("q", "kv", "nh"),
+    "lowest": ("d", "one"),
+    "final_norm": ("d", "one"),
+    "working": ("d", "ff", "k_e", "k_d", "E_e", "s"),
+    "norm_working": ("d",),
+    "last_layer_working": ("d", "ff"),
+    "forward_working": ("d", "ff"),
+    "loss_forward": ("d",),
+    "rope_once": ("S_hd", "S_rope"),
+}
+FORM_SLOTS = ("query", "key", "value", "output", "gate", "up", "down")
+FORM_UNITS = (
+    {
+        f"{part}_{width}": "bytes per token" if width in ("one", "k", "E") else "bytes per value"
+        for part, widths in FORM_PARTS.items()
+        for width in widths
+    }
+    | {f"slot_{slot}": "switch" for slot in (*FORM_SLOTS, "latent", "shared")}
+    | {f"default_{slot}": "switch" for slot in FORM_SLOTS}
+    | {"extra_score_bytes": "bytes per value"}
+)
+OWN_TABLES = ("models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms")
+CUDA_VENDOR = "NVIDIA"
+
+
+class OwnRow(NamedTuple):
+    """A row that a planner added."""
+
+    table: str  # models or gpus
+    name: str
+    file: str  # its name, without the folders above it
+    why_not: str  # of a model that is not offered
+    digest: str  # of the file
 
 
 class Presets(NamedTuple):
@@ -186,19 +290,26 @@ class Presets(NamedTuple):
     training_models: Table
     gpus: Table
     storage_formats: Table  # those that are offered
+    stacks: Table
+    layer_forms: Table  # what a layer of each family keeps for backward
     options: dict[str, Table]  # of options.toml, by name
     option_sources: dict[str, str]
     sized_models: list[Architecture]
     unsized_models: list[Architecture]  # each with its why_not
+    counted_models: Table  # those of the unsized whose parameters are counted all the same
     model_sources: list[Row]
     training_model_rows: list[Row]
     gpu_rows: list[Row]
     storage_rows: list[Row]
+    stack_rows: list[Row]
+    layer_form_rows: list[Row]
     recipe_rows: list[Row]
     lora_sweep: list[Row]
     training_sweep: list[Row]
     lora_trace: list[Row]
     training_trace: list[Row]
+    public_runs: list[Row]
+    own: tuple[OwnRow, ...] = ()  # what with_own() added; see own.py
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -206,12 +317,23 @@ class Presets(NamedTuple):
         return {name: getattr(self, name) for name in OWN_TABLES} | self.options
 
 
-def load_presets(presets: str | Path | None = None) -> Presets:
+def load_presets(
+    presets: str | Path | None = None,
+    *,
+    models: Iterable[str | Path] = (),
+    gpus: Iterable[str | Path] = (),
+) -> Presets:
     """Reads and checks a presets folder; the product's own, read once, when none is named.
 
-    Raises ValueError, one sentence with the file, the place, the value and what would be right.
+    models, gpus: files of a planner's own to add; see own.py. Raises ValueError, one sentence with the file, the
+    place, the value and what would be right.
     """
-    return _own_presets() if presets is None else _read(Path(presets))
+    base = _own_presets() if presets is None else _read(Path(presets))
+    if not models and not gpus:
+        return base
+    from .own import with_own
+
+    return with_own(base, models, gpus)
 
 
 @lru_cache(maxsize=1)
@@ -220,33 +342,82 @@ def _own_presets() -> Presets:
 
 
 def _read(folder: Path) -> Presets:
-    models = read_models(folder / "models")
-    sized = [model for model in models if model.layer_form]
+    own_families = folder / "families.toml"
+    models = read_models(folder / "models", families(own_families) if own_families.exists() else None)
     training = read_rows(folder / "training_models.csv", TRAINING_MODELS)
-    gpus = read_rows(folder / "gpus.csv", GPUS)
+    cards = read_rows(folder / "gpus.csv", GPUS)
+    gpus = cards + read_slices(folder / "mig_slices.csv", cards)  # last: most jobs run on a whole card
     formats = read_rows(folder / "storage_formats.csv", STORAGE_FORMATS)
+    stacks = read_rows(folder / "stacks.csv", STACKS)
     options, sources = read_options(folder / "options.toml")
+    forms = read_layer_forms(folder / "layer_forms.toml")
+    sized, unsized = by_layer_form(models, forms)
     lora_sweep = read_rows(folder / "measured" / "h100_lora_sweep.csv", LORA_SWEEP)
     training_sweep = read_rows(folder / "measured" / "h100_training_sweep.csv", TRAINING_SWEEP)
     return Presets(
-        models=_table("models", [model._asdict() for model in sized], MODEL_UNITS),
+        models=model_table(sized),
         training_models=_table("training_models", training, TRAINING_UNITS),
-        gpus=_table("gpus", gpus, GPU_UNITS),
+        gpus=gpu_table(gpus),
         storage_formats=_table("storage_formats", [row for row in formats if row["offered"]], STORAGE_UNITS),
+        stacks=_table("stacks", stacks, STACK_UNITS),
+        layer_forms=_table("layer_forms", [_form_row(form, forms) for form in forms.values()], FORM_UNITS),
         options=options,
         option_sources=sources,
         sized_models=sized,
-        unsized_models=[model for model in models if not model.layer_form],
+        unsized_models=unsized,
+        counted_models=counted_table(unsized),
         model_sources=read_rows(folder / "models" / "sources.csv", MODEL_SOURCES),
         training_model_rows=training,
         gpu_rows=gpus,
         storage_rows=formats,
+        stack_rows=stacks,
+        layer_form_rows=[{"name": form.name, "source": form.source} for form in forms.values()],
         recipe_rows=read_rows(folder / "recipes.csv", RECIPES),
         lora_sweep=lora_sweep,
         training_sweep=training_sweep,
         lora_trace=_trace(folder / "measured" / "h100_lora_trace.csv", lora_sweep),
         training_trace=_trace(folder / "measured" / "h100_training_trace.csv", training_sweep),
+        public_runs=_public_runs(folder / "measured" / "public_runs.csv"),
     )
+
+
+def by_layer_form(
+    models: Sequence[Architecture], forms: Collection[str]
+) -> tuple[list[Architecture], list[Architecture]]:
+    """Models that jobs size, and the others with the reason. forms: the layer forms that have coefficients."""
+    reasons = [reason_not_sized(model, forms) for model in models]
+    sized = [model for model, why in zip(models, reasons, strict=True) if not why]
+    return sized, [model._replace(why_not=why) for model, why in zip(models, reasons, strict=True) if why]
+
+
+def reason_not_sized(model: Architecture, forms: Collection[str]) -> str:
+    """Why no job sizes a model; "" when its layer form has coefficients."""
+    if not model.why_not and model.layer_form not in forms:
+        return f"the layer form of family {model.family} is not sized yet"
+    return model.why_not
+
+
+def with_model(presets: Presets, model: Architecture) -> Presets:
+    """The presets with one more model to size, in place of one of the same name."""
+    others = [other for other in presets.sized_models if other.name.casefold() != model.name.casefold()]
+    sized = [*others, model]
+    return presets._replace(models=model_table(sized), sized_models=sized)
+
+
+def _form_row(form: LayerForm, forms: Mapping[str, LayerForm]) -> dict[str, Any]:
+    """A layer form as a row: its coefficients, which slots it has, and PEFT's own choice of them."""
+    row: dict[str, Any] = {"name": form.name}
+    for part, widths in FORM_PARTS.items():
+        row |= {f"{part}_{width}": form.parts.get(part, {}).get(width, 0) for width in widths}
+    for slot in FORM_SLOTS:
+        row |= {f"slot_{slot}": int(slot in form.slots), f"default_{slot}": int(slot in form.default_targets)}
+    row["extra_score_bytes"] = _scores(form) - min(map(_scores, forms.values()))  # a soft cap keeps a further copy
+    return row | {"slot_latent": int("query_latent" in form.slots), "slot_shared": int("shared_gate" in form.slots)}
+
+
+def _scores(form: LayerForm) -> int:
+    """Bytes per output score in the loss's forward."""
+    return form.parts["loss_forward"]["V"]
 
 
 def _trace(path: Path, sweep: Sequence[Row]) -> list[Row]:
@@ -259,6 +430,27 @@ def _trace(path: Path, sweep: Sequence[Row]) -> list[Row]:
                 f"{one_line(str(path))}: id is {shown(row['id'])}; it should be the id of a run in the sweep beside it"
             )
     return rows
+
+
+def _public_runs(path: Path) -> list[Row]:
+    """The runs that others published; none where there is no such file."""
+    return read_rows(path, PUBLIC_RUNS) if path.exists() else []
+
+
+def model_table(models: Sequence[Architecture]) -> Table:
+    """The table of the models that can be sized."""
+    return _table("models", [model._asdict() for model in models], MODEL_UNITS)
+
+
+def counted_table(models: Sequence[Architecture]) -> Table:
+    """The table of the models that are counted and cannot be sized."""
+    counted = [model._asdict() for model in models if model.window_kind is not None]
+    return _table("counted_models", counted, MODEL_UNITS)
+
+
+def gpu_table(rows: Sequence[Row]) -> Table:
+    """The table of cards; cuda is 1 for a card of the vendor whose stack was measured."""
+    return _table("gpus", [{**row, "cuda": int(row["vendor"] == CUDA_VENDOR)} for row in rows], GPU_UNITS)
 
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]], units: Mapping[str, str]) -> Table:

@@ -1,99 +1,268 @@
-"""A model's config.json -> its architecture, and the exact number of its parameters.
+"""A model's config.json -> its architecture: every figure under one name, with where it came from.
 
-The field names are those of transformers; what a config.json leaves out is filled in as the family's
-configuration class of transformers 5 does, and listed in Architecture.assumed.
+What a family calls its fields, what its configuration class takes where the file says nothing, and what its layers
+are made of are data: presets/families.toml. The counts of parameters are formulas: memory/decoder/.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import os
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
+from . import layers, vision
+from .config_file import Content, load_config
+from .families import Families, Family, Wrapper, extended, families
 from .names import checked_name, one_line, shown
+from .quantisation import Quantisation, quantisation
 
-MAXIMUM_BYTES = 1_000_000
-MAXIMUM_DEPTH = 100
 MAXIMUM_COUNT = 10_000_000
 MAXIMUM_LAYERS = 10_000
 MAXIMUM_POSITIONS = 1_000_000_000  # contexts of ten million tokens are on sale
+MLP_FACTOR = 4  # MLP width over hidden size, in families whose config.json may leave the width out
+
+STATED, CLASS_DEFAULT, DERIVED, FIXED = "stated", "class default", "derived", "fixed by the class"
+# Where a language part lies in a config of several parts.
+LANGUAGE_PARTS = ("text_config", "language_config", "llm_config", "thinker_config", "language_model", "decoder")
+# What a sound config.json of one part never leaves out; parts of a larger one state only what differs from the class.
+_REQUIRED = ("hidden_size", "layer_count", "attention_heads", "mlp_width", "vocabulary_size")
+
+
+class Origin(NamedTuple):
+    """Where a value came from: stated, class default, derived or fixed by the class; and the field or rule."""
+
+    kind: str
+    place: str
 
 
 class Architecture(NamedTuple):
-    """The shape of a model. Widths, heads, layers, positions are counts; biases and tied are 0 or 1.
+    """The shape of a model. Widths, heads, layers, positions are counts; switches are 0 or 1.
 
-    layer_form is "" for a family that is not sized yet: why_not then says why, and fields that its
-    config.json does not state in the usual place are None.
+    layer_form is "" where no formula of activations could hold: why_not then says why. A family that is not known
+    has None for all that its config.json does not state in the usual place.
     """
 
     name: str
-    family: str  # model_type
-    layer_form: str
-    why_not: str
-    hidden_size: int | None
-    layer_count: int | None
-    attention_heads: int | None
-    kv_heads: int | None
-    head_dimension: int | None
-    mlp_width: int | None
-    vocabulary_size: int | None
-    maximum_positions: int | None  # 0: not stated
-    sliding_window: int | None  # tokens; 0: every layer attends to everything
-    tied: int | None  # 1: the output layer shares the embedding
-    qkv_bias: int | None
-    output_bias: int | None
-    mlp_bias: int | None
-    assumed: tuple[str, ...]  # fields of config.json that were not stated
+    family: str  # model_type, of the whole
+    layer_form: str = ""
+    why_not: str = ""
+    # ------------------------------------------------------------------ shape
+    hidden_size: int | None = None
+    layer_count: int | None = None
+    attention_heads: int | None = None
+    kv_heads: int | None = None
+    head_dimension: int | None = None  # of queries and keys
+    mlp_width: int | None = None  # of the dense layers; where there are none, what the file states
+    vocabulary_size: int | None = None
+    maximum_positions: int | None = None  # 0: not stated
+    sliding_window: int | None = None  # tokens, of the layers that have a window; 0: every layer attends to everything
+    tied: int | None = None  # 1: the output layer shares the embedding
+    qkv_bias: int | None = None
+    output_bias: int | None = None
+    mlp_bias: int | None = None
+    head_bias: int | None = None  # of the output layer
+    # ------------------------------------------------------------------ latent attention; 0: none
+    value_head_dimension: int | None = None
+    query_latent_width: int | None = None
+    kv_latent_width: int | None = None
+    rope_dimension: int | None = None
+    # ------------------------------------------------------------------ what layers are made of
+    mlp_matrices: int | None = None  # 3: gate, up and down; 2: up and down
+    fused_qkv: int | None = None  # 1: queries, keys and values come from one matrix
+    fused_mlp: int | None = None  # 1: gate and up are one matrix
+    plain_linears: int | None = None  # 1: linear modules are PyTorch's own, which bitsandbytes converts
+    layer_norm_vectors: int | None = None  # norm weights and biases of hidden width in a layer
+    outer_norm_vectors: int | None = None  # those outside the layers
+    head_norm_vectors: int | None = None  # norm weights and biases of head width in a layer
+    wide_qk_norms: int | None = None  # 1: norms over all queries and all keys
+    attention_sinks: int | None = None  # 1: one learned value a head
+    embedding_width: int | None = None  # 0: hidden size
+    position_rows: int | None = None  # learned position embeddings; 0: none
+    # ------------------------------------------------------------------ experts; 0: none
+    expert_count: int | None = None
+    experts_per_token: int | None = None
+    expert_width: int | None = None
+    shared_expert_width: int | None = None  # of all shared experts of a layer together
+    shared_expert_gate: int | None = None
+    expert_bias: int | None = None  # 1: experts and router have biases
+    moe_period: int | None = None
+    moe_offset: int | None = None
+    moe_layer_count: int | None = None
+    # ------------------------------------------------------------------ windows
+    window_kind: str | None = None  # none, sliding or chunked
+    full_period: int | None = None
+    full_offset: int | None = None
+    full_layer_count: int | None = None
+    # ------------------------------------------------------------------ images
+    vision_parameters: int | None = None  # tower and projector
+    vision_linear_parameters: int | None = None
+    image_tokens: int | None = None  # of one image; 0: none, or it depends on the image
+    # ------------------------------------------------------------------ about the reading
+    prediction_layers: int = 0  # blocks that predict further tokens: in the checkpoint, not built, not counted
+    dtype: str = ""  # of the published weights, as stated
+    quantisation: Quantisation | None = None  # of the published weights; counts are of the model without it
+    assumed: tuple[str, ...] = ()  # fields of config.json that were not stated and taken from the class
+    origins: Mapping[str, Origin] = {}
+    notes: tuple[str, ...] = ()
+    counted: Mapping[str, int] | None = None  # parameters counted module by module, where no formula holds
 
 
-class Family(NamedTuple):
-    """What a family of the llama layer form assumes or fixes."""
+class Fields:
+    """The fields of one config.json or of a part of it, taken one at a time; what was not stated is collected."""
 
-    kv_heads: int  # when num_key_value_heads is not stated; 0: as many as attention heads
-    window: int  # when sliding_window is not stated; 0: the family has none
-    window_switch: bool  # sliding_window counts only with use_sliding_window
-    bias_fields: bool  # attention_bias and mlp_bias are read
-    qkv_bias: int  # where they are not
+    MAXIMUM_POSITIONS = MAXIMUM_POSITIONS
+    MAXIMUM_LAYERS = MAXIMUM_LAYERS
+
+    def __init__(self, raw: Content, where: str, family: Family, part: str = "") -> None:
+        self.raw, self.where, self.family, self.part = raw, where, family, part
+        self.assumed: dict[str, None] = {}  # in the order of asking, each once
+        self.origins: dict[str, Origin] = {}
+
+    def place(self, field: str) -> str:
+        """How a sentence names a field."""
+        return f"{self.where}: {self.part}{field}"
+
+    def whole(self, field: str, default: int, *, low: int = 1, high: int = MAXIMUM_COUNT, ours: str = "") -> int:
+        """A whole number from low to high under the file's own name; the default where it is absent or null.
+
+        ours: the column that it is, for its origin.
+        """
+        value = self.raw.get(field)
+        if ours:
+            self.origins[ours] = Origin(CLASS_DEFAULT if value is None else STATED, self.part + field)
+        if value is None:
+            self._assume(field)
+            return default
+        return self._checked(field, value, low, high)
+
+    def flag(self, field: str, default: int) -> int:
+        """true or false as 1 or 0 under the file's own name; the default where it is absent or null."""
+        value = self.raw.get(field)
+        if value is None:
+            self._assume(field)
+            return default
+        if not isinstance(value, bool):
+            raise ValueError(f"{self.place(field)} is {shown(value)}; it should be true or false")
+        return int(value)
+
+    def share(self, field: str, default: float) -> float:
+        """A number above 0 and at most 1."""
+        value = self.raw.get(field)
+        if value is None:
+            self._assume(field)
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+            raise ValueError(f"{self.place(field)} is {shown(value)}; it should be a number above 0 and at most 1")
+        return float(value)
+
+    def number(self, ours: str, *, low: int = 1, high: int = MAXIMUM_COUNT) -> int:
+        """A whole number under our name, by the family's rules. 0 where it follows from the rest or there is none."""
+        found = self._of_family(ours)
+        if isinstance(found, int):
+            return found
+        field, value = found
+        return self._checked(field, value, low, high)
+
+    def switch(self, ours: str) -> int:
+        """true or false under our name, by the family's rules."""
+        found = self._of_family(ours)
+        if isinstance(found, int):
+            return found
+        field, _ = found
+        return self.flag(field, 0)
+
+    def _of_family(self, ours: str) -> int | tuple[str, object]:
+        """What the family fixes or takes by default, else the stated field with its value."""
+        family = self.family
+        names = family.names.get(ours, ())
+        if len(names) > 1 and ours in _ONE_MEANING:
+            self._agree(names)
+        for field in names:
+            if self.raw.get(field) is not None:
+                self.origins[ours] = Origin(STATED, self.part + field)
+                return field, self.raw[field]
+        if ours in _NULL_IS_NONE and any(field in self.raw for field in names):
+            self.origins[ours] = Origin(STATED, self.part + names[0])
+            return 0
+        if ours in family.fixed:
+            self.origins[ours] = Origin(FIXED, family.name)
+            return family.fixed[ours]
+        default = family.defaults.get(ours, 0)
+        if not names:
+            return default
+        if ours in _REQUIRED and default and not self.part:
+            fault = "is null" if names[0] in self.raw else "is missing"
+            raise ValueError(f"{self.place(names[0])} {fault}; it should be {_right(1, self._high(ours))}")
+        if default or names[0] not in self.raw:
+            self._assume(names[0], quiet=default == 0 and ours in _FOLLOWING)
+            self.origins[ours] = Origin(CLASS_DEFAULT, self.part + names[0])
+        return default
+
+    def _agree(self, names: tuple[str, ...]) -> None:
+        """ValueError when a figure is stated under two names with two values."""
+        stated = [name for name in names if self.raw.get(name) is not None]
+        for other in stated[1:]:
+            if self.raw[other] != self.raw[stated[0]]:
+                raise ValueError(
+                    f"{self.place(other)} is {shown(self.raw[other])} and {stated[0]} is "
+                    f"{shown(self.raw[stated[0]])}; they are two names of one figure and should agree"
+                )
+
+    def _high(self, ours: str) -> int:
+        return MAXIMUM_LAYERS if ours == "layer_count" else MAXIMUM_COUNT
+
+    def _assume(self, field: str, quiet: bool = False) -> None:
+        if not quiet:
+            self.assumed[self.part + field] = None
+
+    def _checked(self, field: str, value: object, low: int, high: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"{self.place(field)} is {shown(value)}; it should be {_right(low, high)}")
+        return value
 
 
-# Source: LlamaConfig, MistralConfig, Qwen2Config and their attention classes in transformers 5.
-FAMILIES = {
-    "llama": Family(kv_heads=0, window=0, window_switch=False, bias_fields=True, qkv_bias=0),
-    "mistral": Family(kv_heads=8, window=4096, window_switch=False, bias_fields=False, qkv_bias=0),
-    "qwen2": Family(kv_heads=32, window=4096, window_switch=True, bias_fields=False, qkv_bias=1),
-}
-WINDOWED_FROM_LAYER = 28  # Qwen2Config.max_window_layers when it is not stated
+# Fields whose names in a config.json mean the same; of others the first counts.
+_ONE_MEANING = ("hidden_size", "layer_count", "attention_heads", "expert_count", "experts_per_token")
+# Fields in which null says that there is none, whatever the class's default.
+_NULL_IS_NONE = ("query_latent_width",)
+# Fields that follow from others where they are not stated: no assumption.
+_FOLLOWING = ("head_dimension", "mlp_width", "expert_width", "embedding_width", "prediction_layers")
 
 
-def read_config(source: str | Path | Mapping[str, object]) -> Architecture:
+def _right(low: int, high: int) -> str:
+    return f"a whole number from {low} to {high:,}"
+
+
+# ---------------------------------------------------------------------- the ways in
+def read_config(source: str | Path | Content, *, unknown: str = "build", known: Families | None = None) -> Architecture:
     """The architecture that a config.json describes.
 
     source: the path of a config.json, the path of a folder that holds one, its JSON text, or its content as a
-    dict. The name is the folder's ("org--name" reads "org/name"), else the file's, else _name_or_path, else
-    model_type. Raises ValueError, one sentence with the file, the field, its value and what would be right.
+    dict; see load_config. unknown: what becomes of a family that is not described here: "build" it on PyTorch's
+    meta device with transformers and count its modules, or "list" what is plain to read, with why_not. Nothing in
+    the file is executed. Raises ValueError, one sentence with the file, the field, its value and what is right.
     """
-    if isinstance(source, Mapping):
-        return _architecture(source, "the config", "")
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
-        if len(source) > MAXIMUM_BYTES:
-            raise ValueError(
-                f"the JSON text has {len(source):,} characters; a config.json has at most {MAXIMUM_BYTES:,}"
-            )
-        return _architecture(_parsed(source.lstrip("\ufeff"), "the JSON text"), "the JSON text", "")
-    if isinstance(source, str | Path) and str(source).strip():
-        path = _file(Path(source))
-        where = one_line(str(path))
-        return _architecture(_parsed(_text(path, where), where), where, _name_of(path))
-    raise ValueError(
-        f"the source of a config is {shown(source)}; it should be a path, JSON text or a dict of its content"
-    )
+    content, where, name = load_config(source)
+    described = known or families()
+    family = str(content["model_type"])
+    rest: dict[str, Any] = {"dtype": _dtype(content), "quantisation": quantisation(content, where)}
+    if wrapper := described.wrappers.get(family):
+        try:
+            return _wrapped(content, where, name, wrapper, described)._replace(**rest)
+        except LookupError as unread:
+            why = str(unread)
+    elif family in described.decoders:
+        return _decoder(content, where, name, described.decoders[family])._replace(**rest)
+    else:
+        why = f"family {family} is not described"
+    if unknown == "list":
+        return _listed(content, name, family, why)._replace(**rest)
+    from .meta import built  # the only part that knows torch
+
+    return built(content, where, name, why)._replace(**rest)
 
 
-def read_models(folder: str | Path) -> list[Architecture]:
+def read_models(folder: str | Path, known: Families | None = None) -> list[Architecture]:
     """The architectures of every subfolder of a folder, sorted by name without regard to case.
 
     Files beside the subfolders and hidden subfolders are ignored. Raises ValueError as read_config does, for
@@ -106,7 +275,7 @@ def read_models(folder: str | Path) -> list[Architecture]:
     for sub in sorted(folder.iterdir()):
         if not sub.is_dir() or sub.name.startswith("."):
             continue
-        model = read_config(sub)
+        model = read_config(sub, unknown="list", known=known)
         other = found.setdefault(model.name.casefold(), model)
         if other is not model:
             raise ValueError(
@@ -116,162 +285,311 @@ def read_models(folder: str | Path) -> list[Architecture]:
     return [found[name] for name in sorted(found)]
 
 
-def parameter_count(model: Architecture) -> int:
-    """The exact number of parameters of a model of the llama layer form, biases and norms included.
+# ---------------------------------------------------------------------- whole classes
+def _wrapped(raw: Content, where: str, name: str, wrapper: Wrapper, described: Families) -> Architecture:
+    """A decoder with a tower; LookupError, with the reason, when one of its parts is of a family not described."""
+    text, part = _part(raw, where, "text_config"), "text_config."
+    if text is None:
+        if not (wrapper.flat and "hidden_size" in raw):
+            raise ValueError(f"{where}: text_config is missing; it should hold the config of the language part")
+        text, part = raw, ""
+    family = text.get("model_type", wrapper.text) if part else wrapper.text
+    if not isinstance(family, str):
+        raise ValueError(f'{where}: text_config.model_type is {shown(family)}; it should be a name, such as "llama"')
+    checked_name(family, where, "text_config.model_type")
+    if family == wrapper.name:
+        family = wrapper.text
+    if family not in described.decoders:
+        raise LookupError(f"its language part, of family {family}, is not described")
+    decoder = described.decoders[family]
+    model = _decoder(text, where, name, decoder, part)
 
-    Per layer: query and output matrices d x q, key and value d x kv, three MLP matrices d x ff, their biases,
-    two norms of d; once: the embedding V x d, the output layer V x d unless tied, the last norm.
-    Raises ValueError when the family is not sized.
-    """
-    if not model.layer_form:
-        raise ValueError(f"{model.name}: its parameters cannot be counted, for {model.why_not}")
-    known = cast("dict[str, int]", model._asdict())  # with a layer form, every count is known
-    d, ff, layers = known["hidden_size"], known["mlp_width"], known["layer_count"]
-    q = known["attention_heads"] * known["head_dimension"]
-    kv = known["kv_heads"] * known["head_dimension"]
-    biases = known["qkv_bias"] * (q + 2 * kv) + known["output_bias"] * d + known["mlp_bias"] * (2 * ff + d)
-    per_layer = 2 * d * q + 2 * d * kv + 3 * d * ff + biases
-    return layers * per_layer + known["vocabulary_size"] * d * (2 - known["tied"]) + (2 * layers + 1) * d
-
-
-class _Fields:
-    """The fields of one config.json, taken one at a time; what was not stated is collected."""
-
-    __slots__ = ("assumed", "raw", "where")
-
-    def __init__(self, raw: Mapping[str, object], where: str) -> None:
-        self.raw, self.where = raw, where
-        self.assumed: list[str] = []
-
-    def count(self, field: str, high: int = MAXIMUM_COUNT, default: int | None = None) -> int:
-        """A whole number from 1 to high. The default, where there is one, stands for absent and null."""
-        value = self.raw.get(field)
-        if value is None and default is not None:
-            self.assumed.append(field)
-            return default
-        right = f"a whole number from 1 to {high:,}"
-        if field not in self.raw:
-            raise ValueError(f"{self.where}: {field} is missing; it should be {right}")
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= high:
-            raise ValueError(f"{self.where}: {field} is {shown(value)}; it should be {right}")
-        return value
-
-    def flag(self, field: str) -> int:
-        """true or false as 1 or 0; 0 when absent, as the configuration classes assume."""
-        if field not in self.raw:
-            self.assumed.append(field)
-            return 0
-        value = self.raw[field]
-        if not isinstance(value, bool):
-            raise ValueError(f"{self.where}: {field} is {shown(value)}; it should be true or false")
-        return int(value)
-
-
-def _architecture(raw: Mapping[str, object], where: str, name: str) -> Architecture:
-    """The architecture from the content of a config.json; see read_config."""
-    _check_numbers(raw, where)
-    family = _checked_texts(raw, where)
-    known_as = raw.get("_name_or_path")
-    name = name or (known_as if isinstance(known_as, str) else "") or family
-    checked_name(name, where, "the model's name")
-    if family in FAMILIES:
-        return _llama_form(raw, where, name, family)
-    return _unsized(raw, name, family, f"the layer form of family {family} is not sized yet")
-
-
-def _llama_form(raw: Mapping[str, object], where: str, name: str, family: str) -> Architecture:
-    rules = FAMILIES[family]
-    fields = _Fields(raw, where)
-    hidden = fields.count("hidden_size")
-    layers = fields.count("num_hidden_layers", MAXIMUM_LAYERS)
-    heads = fields.count("num_attention_heads")
-    kv_heads, head = _heads(fields, rules, hidden, heads)
-    mlp = fields.count("intermediate_size")
-    vocabulary = fields.count("vocab_size")
-    positions = fields.count("max_position_embeddings", MAXIMUM_POSITIONS, default=0)
-    window = _sliding_window(fields, rules, layers)
-    if window is None:
-        return _unsized(raw, name, family, "its mix of sliding-window and full layers is not sized yet")
-    activation = raw.get("hidden_act")
-    if activation not in (None, "silu", "swish"):
-        return _unsized(raw, name, family, f"its activation {shown(activation)} is not sized yet")
-    tied = fields.flag("tie_word_embeddings")
-    attention_bias = fields.flag("attention_bias") if rules.bias_fields else 0
-    return Architecture(
-        name=name,
-        family=family,
-        layer_form="llama",
-        why_not="",
-        hidden_size=hidden,
-        layer_count=layers,
-        attention_heads=heads,
-        kv_heads=kv_heads,
-        head_dimension=head,
-        mlp_width=mlp,
-        vocabulary_size=vocabulary,
-        maximum_positions=positions,
-        sliding_window=window,
+    whole = Fields(raw, where, decoder)
+    tower_raw = _part(raw, where, "vision_config")
+    if tower_raw is None:
+        raise ValueError(f"{where}: vision_config is missing; it should hold the config of the part that reads images")
+    tower_fields = Fields(tower_raw, where, decoder, "vision_config.")
+    kind = tower_fields.raw.get("model_type")
+    if kind is not None and kind not in wrapper.vision_types:
+        raise LookupError(f"its vision_config of type {shown(kind)} is not described")
+    tower = vision.count(wrapper.vision, tower_fields, whole, model.hidden_size or 0)
+    tied = model.tied
+    if wrapper.tied is not None:
+        tied = whole.flag("tie_word_embeddings", wrapper.tied)
+        if wrapper.tied_in_text and text.get("tie_word_embeddings") is True:
+            tied = 1
+    image_tokens = tower.image_tokens
+    if wrapper.image_tokens:
+        image_tokens = whole.whole(wrapper.image_tokens["field"], wrapper.image_tokens["default"])
+    unused = {"text_config.tie_word_embeddings"} if wrapper.tied is not None else set()
+    assumed = dict.fromkeys((*model.assumed, *whole.assumed, *tower_fields.assumed))
+    vision_origin = Origin(DERIVED, "vision_config")
+    origin_of_tied = Origin(CLASS_DEFAULT if "tie_word_embeddings" in whole.assumed else STATED, "tie_word_embeddings")
+    return model._replace(
+        family=wrapper.name,
         tied=tied,
-        qkv_bias=attention_bias or rules.qkv_bias,
-        output_bias=attention_bias,
-        mlp_bias=fields.flag("mlp_bias") if rules.bias_fields else 0,
-        assumed=tuple(fields.assumed),
+        vision_parameters=tower.parameters,
+        vision_linear_parameters=tower.linear,
+        image_tokens=image_tokens,
+        assumed=tuple(field for field in assumed if field not in unused),
+        origins={
+            **model.origins,
+            **({"tied": origin_of_tied} if wrapper.tied is not None else {}),
+            "vision_parameters": vision_origin,
+            "vision_linear_parameters": vision_origin,
+            "image_tokens": _image_origin(wrapper, whole),
+        },
     )
 
 
-def _heads(fields: _Fields, rules: Family, hidden: int, heads: int) -> tuple[int, int]:
-    """KV heads and head dimension; null KV heads are as many as attention heads, absent ones the family's."""
-    absent = "num_key_value_heads" not in fields.raw
-    kv_heads = fields.count("num_key_value_heads", default=(absent and rules.kv_heads) or heads)
+def _image_origin(wrapper: Wrapper, whole: Fields) -> Origin:
+    field = wrapper.image_tokens.get("field")
+    if not field:
+        return Origin(DERIVED, "vision_config")
+    return Origin(CLASS_DEFAULT if field in whole.assumed else STATED, field)
+
+
+def _part(raw: Content, where: str, field: str) -> Content | None:
+    part = raw.get(field)
+    if part is None or isinstance(part, Mapping):
+        return part
+    raise ValueError(f"{where}: {field} is {shown(part)}; it should be an object, the config of one part")
+
+
+# ---------------------------------------------------------------------- decoders
+def _decoder(raw: Content, where: str, name: str, family: Family, part: str = "") -> Architecture:
+    fields = Fields(raw, where, _variant(raw, where, family, part), part)
+    _variant_origins(fields, family)
+    family = fields.family
+    hidden = fields.number("hidden_size")
+    layer_count = fields.number("layer_count", high=MAXIMUM_LAYERS)
+    heads = fields.number("attention_heads")
+    latent = fields.number("kv_latent_width")
+    kv_heads = _kv_heads(fields, heads)
+    head, values = _head_dimensions(fields, hidden, heads, latent)
+    mlp = fields.number("mlp_width") or _derived(fields, "mlp_width", MLP_FACTOR * hidden, "4 x hidden size")
+    positions = fields.number("maximum_positions", high=MAXIMUM_POSITIONS)
+    embedding = fields.number("embedding_width")
+    experts = layers.expert_layers(fields, dict(family.experts), layer_count)
+    moe = _experts(fields, experts)
+    windows = layers.windows(fields, dict(family.windows), layer_count)
+    learned = family.fixed.get("positions_learned", 0)
+    fixed: dict[str, Any] = {key: family.fixed.get(key, 0) for key in _FIXED_COLUMNS}
+    model = Architecture(
+        name=name,
+        family=family.name,
+        layer_form=family.form,
+        hidden_size=hidden,
+        layer_count=layer_count,
+        attention_heads=heads,
+        kv_heads=kv_heads,
+        head_dimension=head,
+        mlp_width=mlp // family.fixed.get("mlp_width_divisor", 1),
+        vocabulary_size=fields.number("vocabulary_size"),
+        maximum_positions=positions,
+        sliding_window=windows.tokens,
+        tied=fields.switch("tied"),
+        qkv_bias=fields.switch("qkv_bias"),
+        output_bias=fields.switch("output_bias"),
+        mlp_bias=fields.switch("mlp_bias"),
+        value_head_dimension=values,
+        query_latent_width=fields.number("query_latent_width"),
+        kv_latent_width=latent,
+        rope_dimension=fields.number("rope_dimension"),
+        embedding_width=0 if embedding == hidden else embedding,
+        position_rows=learned * (positions + family.fixed.get("extra_position_rows", 0)),
+        **moe,
+        **fixed,
+        window_kind=windows.kind,
+        full_period=windows.full.period,
+        full_offset=windows.full.offset,
+        full_layer_count=windows.full.number,
+        vision_parameters=0,
+        vision_linear_parameters=0,
+        image_tokens=0,
+        prediction_layers=fields.number("prediction_layers", low=0),
+    )
+    model = model._replace(
+        assumed=tuple(fields.assumed), origins=_all_origins(fields, model), notes=_notes(model, windows, experts)
+    )
+    return _of_known_activation(model, fields)
+
+
+_FIXED_COLUMNS = (
+    "head_bias", "mlp_matrices", "fused_qkv", "fused_mlp", "plain_linears", "layer_norm_vectors", "outer_norm_vectors",
+    "head_norm_vectors", "wide_qk_norms", "attention_sinks", "shared_expert_gate", "expert_bias",
+)  # fmt: skip
+_EXPERT_COLUMNS = ("expert_count", "experts_per_token", "expert_width", "shared_expert_width")
+
+
+def _variant(raw: Content, where: str, family: Family, part: str) -> Family:
+    """The family as the file's switches make it."""
+    if not family.switches:
+        return family
+    reader = Fields(raw, where, family, part)
+    values: dict[str, bool | int | str] = {}
+    for field, default in family.switches.items():
+        if isinstance(default, str):
+            stated = raw.get(field)
+            values[field] = stated if isinstance(stated, str) else default
+        elif isinstance(default, bool):
+            values[field] = bool(reader.flag(field, int(default)))
+        else:
+            values[field] = reader.whole(field, default, low=0)
+    for variant in family.variants:
+        if all(values[field] == wanted for field, wanted in variant["when"].items()):
+            family = extended(family, variant)
+    return family
+
+
+def _variant_origins(fields: Fields, family: Family) -> None:
+    """Switches that the file leaves to the class are assumed."""
+    for field in family.switches:
+        if fields.raw.get(field) is None:
+            fields.assumed[fields.part + field] = None
+
+
+def _kv_heads(fields: Fields, heads: int) -> int:
+    """KV heads; null ones, and absent ones where the class says so, are as many as attention heads."""
+    names = fields.family.names.get("kv_heads", ())
+    stated_null = any(name in fields.raw and fields.raw[name] is None for name in names)
+    if stated_null and not any(fields.raw.get(name) is not None for name in names):
+        return _derived(fields, "kv_heads", heads, "null: as many as attention heads")
+    kv_heads = fields.number("kv_heads")
+    if not kv_heads:
+        if fields.origins.get("kv_heads", Origin("", "")).kind == CLASS_DEFAULT:
+            return heads
+        return _derived(fields, "kv_heads", heads, "as many as attention heads")
     if heads % kv_heads:
-        raise ValueError(
-            f"{fields.where}: num_key_value_heads is {kv_heads}{' by default' if absent else ''}; "
-            f"it should divide num_attention_heads, {heads}"
-        )
-    # An absent or null head_dim is no assumption: it follows from the other two.
-    if fields.raw.get("head_dim") is not None:
-        return kv_heads, fields.count("head_dim")
-    if hidden % heads:
-        raise ValueError(
-            f"{fields.where}: hidden_size is {hidden}; "
-            f"without head_dim it should be a multiple of num_attention_heads, {heads}"
-        )
-    return kv_heads, hidden // heads
+        by = " by default" if fields.origins["kv_heads"].kind == CLASS_DEFAULT else ""
+        own, other = _name(fields, "kv_heads"), _name(fields, "attention_heads")
+        raise ValueError(f"{fields.place(own)} is {kv_heads}{by}; it should divide {other}, {heads}")
+    return kv_heads
 
 
-def _sliding_window(fields: _Fields, rules: Family, layers: int) -> int | None:
-    """The attention window in tokens, 0 for none, None when only some of the layers have it."""
-    if not rules.window or (rules.window_switch and not fields.flag("use_sliding_window")):
-        return 0
-    if "sliding_window" in fields.raw and fields.raw["sliding_window"] is None:
-        return 0
-    window = fields.count("sliding_window", MAXIMUM_POSITIONS, default=rules.window)
-    if not rules.window_switch:
-        return window
-    kinds = fields.raw.get("layer_types")
-    if isinstance(kinds, list):
-        sliding = sum(kind == "sliding_attention" for kind in kinds)
-        full_layers = len(kinds) - sliding
+def _head_dimensions(fields: Fields, hidden: int, heads: int, latent: int) -> tuple[int, int]:
+    """Width of one head of queries and keys, and of one of values."""
+    if latent:
+        head = fields.number("rope_dimension") + fields.number("plain_dimension")
+        rule = " + ".join(_name(fields, part) for part in ("rope_dimension", "plain_dimension"))
+        return _derived(fields, "head_dimension", head, rule), fields.number("value_head_dimension")
+    if any(name in fields.raw and fields.raw[name] is None for name in fields.family.names.get("head_dimension", ())):
+        head = 0
     else:
-        first = fields.raw.get("max_window_layers", WINDOWED_FROM_LAYER)
-        if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= MAXIMUM_COUNT:
+        head = fields.number("head_dimension")
+    if not head:
+        if hidden % heads:
+            unless = "without head_dim " if fields.family.names.get("head_dimension") else ""
             raise ValueError(
-                f"{fields.where}: max_window_layers is {shown(first)}; "
-                f"it should be a whole number from 0 to {MAXIMUM_COUNT:,}"
+                f"{fields.place(_name(fields, 'hidden_size'))} is {hidden}; "
+                f"{unless}it should be a multiple of {_name(fields, 'attention_heads')}, {heads}"
             )
-        full_layers = min(first, layers)
-        sliding = layers - full_layers
-    if sliding and full_layers:
-        return None
-    return window if sliding else 0
+        head = _derived(fields, "head_dimension", hidden // heads, "hidden size / attention heads")
+    return head, _derived(fields, "value_head_dimension", head, "head dimension")
 
 
-def _unsized(raw: Mapping[str, object], name: str, family: str, why_not: str) -> Architecture:
-    """What is plain to read of a family that is not sized: its top-level fields under their usual names."""
+def _name(fields: Fields, ours: str) -> str:
+    """The name of a field in the file at hand: the one that is there, else the usual one."""
+    names = fields.family.names.get(ours) or (ours,)
+    return next((name for name in names if fields.raw.get(name) is not None), names[0])
+
+
+def _experts(fields: Fields, pattern: layers.Pattern) -> dict[str, Any]:
+    """The columns about experts; all 0 when no layer has any."""
+    if not fields.family.experts:
+        return dict.fromkeys((*_EXPERT_COLUMNS, *_OF_EXPERTS), 0)
+    count = fields.number("expert_count", low=0)
+    if not count:
+        return dict.fromkeys((*_EXPERT_COLUMNS, *_OF_EXPERTS), 0)
+    per_token, width = fields.number("experts_per_token"), fields.number("expert_width")
+    if not per_token:
+        raise ValueError(
+            f"{fields.place(_name(fields, 'experts_per_token'))} is missing; it should be {_right(1, count)}"
+        )
+    if per_token > count:
+        raise ValueError(
+            f"{fields.place(_name(fields, 'experts_per_token'))} is {per_token}; "
+            f"it should be at most {_name(fields, 'expert_count')}, {count}"
+        )
+    width = width or fields.number("mlp_width")
+    if fields.family.names.get("shared_experts") or "shared_experts" in fields.family.fixed:
+        shared = width * fields.number("shared_experts", low=0)
+        fields.origins["shared_expert_width"] = Origin(DERIVED, "shared experts x expert width")
+    else:
+        shared = fields.number("shared_expert_width", low=0)
+    return {
+        "expert_count": count,
+        "experts_per_token": per_token,
+        "expert_width": width,
+        "shared_expert_width": shared,
+        "moe_period": pattern.period,
+        "moe_offset": pattern.offset,
+        "moe_layer_count": pattern.number,
+    }
+
+
+def _derived(fields: Fields, ours: str, value: int, rule: str) -> int:
+    fields.origins[ours] = Origin(DERIVED, rule)
+    return value
+
+
+def _all_origins(fields: Fields, model: Architecture) -> dict[str, Origin]:
+    """An origin for every column; what no field or rule gave is fixed by the class."""
+    origins = dict.fromkeys(COLUMNS, Origin(FIXED, fields.family.name))
+    if fields.family.windows:
+        origins |= dict.fromkeys(_OF_WINDOWS, Origin(DERIVED, "the layers' windows"))
+    else:
+        origins["full_layer_count"] = Origin(DERIVED, "layer count")
+    if fields.family.experts:
+        origins |= dict.fromkeys(_OF_EXPERTS, Origin(DERIVED, "the layers' experts"))
+    if model.position_rows:
+        origins["position_rows"] = Origin(DERIVED, "maximum positions")
+    origins |= {ours: origin for ours, origin in fields.origins.items() if ours in origins}
+    return origins
+
+
+_OF_WINDOWS = ("window_kind", "sliding_window", "full_period", "full_offset", "full_layer_count")
+_OF_EXPERTS = ("moe_period", "moe_offset", "moe_layer_count")
+
+
+def _notes(model: Architecture, windows: layers.Windows, experts: layers.Pattern) -> tuple[str, ...]:
+    """What a reader of the architecture should know."""
+    notes = []
+    if not windows.full.fits:
+        notes.append(
+            f"{windows.full.number} of {model.layer_count} layers attend to everything, in no regular pattern: "
+            "their number is exact, full_period is 0"
+        )
+    if not experts.fits:
+        notes.append(
+            f"{experts.number} of {model.layer_count} layers have experts, in no regular pattern: "
+            "their number is exact, moe_period is 0"
+        )
+    if model.prediction_layers:
+        notes.append(
+            f"{model.prediction_layers} multi-token-prediction block{'s' if model.prediction_layers > 1 else ''}: "
+            "in the checkpoint, not built by transformers, not counted"
+        )
+    return tuple(notes)
+
+
+def _of_known_activation(model: Architecture, fields: Fields) -> Architecture:
+    """The model without a layer form when its MLP's activation is not one that the form holds for."""
+    for field in fields.family.names.get("activation", ()):
+        activation = fields.raw.get(field)
+        if activation is not None and activation not in fields.family.activations:
+            return model._replace(layer_form="", why_not=f"its activation {shown(activation)} is not sized yet")
+    return model
+
+
+# ---------------------------------------------------------------------- what is not known
+def _listed(raw: Content, name: str, family: str, why: str) -> Architecture:
+    """What is plain to read of a family that is not described: the usual fields of its language part."""
+    part = _language_part(raw)
 
     def plain(*fields: str) -> int | None:
         for field in fields:
-            value = raw.get(field)
+            value = part.get(field)
             if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAXIMUM_POSITIONS:
                 return value
         return None
@@ -279,8 +597,7 @@ def _unsized(raw: Mapping[str, object], name: str, family: str, why_not: str) ->
     return Architecture(
         name=name,
         family=family,
-        layer_form="",
-        why_not=why_not,
+        why_not=f"{why}: it is not counted",
         hidden_size=plain("hidden_size", "n_embd"),
         layer_count=plain("num_hidden_layers", "n_layer"),
         attention_heads=plain("num_attention_heads", "n_head"),
@@ -289,122 +606,30 @@ def _unsized(raw: Mapping[str, object], name: str, family: str, why_not: str) ->
         mlp_width=plain("intermediate_size", "n_inner"),
         vocabulary_size=plain("vocab_size"),
         maximum_positions=plain("max_position_embeddings", "n_positions"),
-        sliding_window=None,
-        tied=None,
-        qkv_bias=None,
-        output_bias=None,
-        mlp_bias=None,
-        assumed=(),
     )
 
 
-def _checked_texts(raw: Mapping[str, object], where: str) -> str:
-    """Checks all name-like text of a config.json and returns model_type."""
-    for field in ("_name_or_path", "architectures"):
-        value = raw.get(field)
-        entries = value if field == "architectures" and isinstance(value, list) else [value]
-        for entry in entries:
-            if entry is None or entry == "":
-                continue
-            if not isinstance(entry, str):
-                right = "a list of names" if field == "architectures" else "a name"
-                raise ValueError(f"{where}: {field} is {shown(entry)}; it should be {right}")
-            checked_name(entry, where, field)
-    if "model_type" not in raw:
-        raise ValueError(f'{where}: model_type is missing; it should name the family, such as "llama"')
-    family = raw["model_type"]
-    if not isinstance(family, str):
-        raise ValueError(f'{where}: model_type is {shown(family)}; it should name the family, such as "llama"')
-    return checked_name(family, where, "model_type")
+def _language_part(raw: Content) -> Content:
+    """The innermost config of a language part, at any depth; the config itself where it has no parts."""
+    inner = next((raw[field] for field in LANGUAGE_PARTS if isinstance(raw.get(field), Mapping)), None)
+    return _language_part(inner) if isinstance(inner, Mapping) else raw
 
 
-def _check_numbers(raw: Mapping[str, object], where: str) -> None:
-    """ValueError for a NaN or infinity anywhere, and for nesting that no config.json has."""
-    level: list[tuple[str, object]] = [("", raw)]
-    for _ in range(MAXIMUM_DEPTH):
-        deeper: list[tuple[str, object]] = []
-        for field, value in level:
-            if isinstance(value, Mapping):
-                # The cut keeps a hostile file's long keys from multiplying.
-                deeper += [(f"{field}.{key}".lstrip(".")[:100], item) for key, item in value.items()]
-            elif isinstance(value, list | tuple):
-                deeper += [(field, item) for item in value]
-            elif isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"{where}: {one_line(field)} is {shown(value)}; it should be a finite number")
-        if not deeper:
-            return
-        level = deeper
-    raise ValueError(f"{where} is nested more than {MAXIMUM_DEPTH} deep; a config.json has a few levels")
+def _dtype(raw: Content) -> str:
+    for part in (raw, raw.get("text_config")):
+        if isinstance(part, Mapping):
+            for field in ("dtype", "torch_dtype"):
+                value: Any = part.get(field)
+                if isinstance(value, str) and value.isprintable():
+                    return value[:20]
+    return ""
 
 
-def _parsed(text: str, where: str) -> Mapping[str, object]:
-    """The JSON object that a text holds."""
-    try:
-        content = json.loads(text, object_pairs_hook=_unique_keys(where), parse_int=_whole_number(where))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise ValueError(f"{where} is nested too deeply; a config.json has a few levels") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"{where} holds {shown(content)}; a config.json is one object of fields and their values")
-    return content
-
-
-def _unique_keys(where: str) -> Callable[[list[tuple[str, object]]], dict[str, object]]:
-    def build(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        built = dict(pairs)
-        if len(built) < len(pairs):
-            counts = Counter(key for key, _ in pairs)
-            twice = next(key for key in counts if counts[key] > 1)
-            raise ValueError(f"{where}: {shown(twice)} stands there twice; it should stand there once")
-        return built
-
-    return build
-
-
-def _whole_number(where: str) -> Callable[[str], int]:
-    def build(digits: str) -> int:
-        if len(digits) > 100:
-            raise ValueError(f"{where} holds a number of {len(digits):,} digits; no field needs more than 20")
-        return int(digits)
-
-    return build
-
-
-def _file(path: Path) -> Path:
-    """The config.json that a path means: itself, or the one in the folder."""
-    try:
-        is_folder = path.is_dir()
-        file = path / "config.json" if is_folder else path
-        if file.is_file():
-            return file
-    except OSError:  # a name too long to be one, a folder that may not be entered
-        is_folder = False
-    if is_folder:
-        raise ValueError(f"{one_line(str(path))} holds no config.json; a model's folder should hold one")
-    raise ValueError(
-        f"there is no file {shown(str(path))}; "
-        "it should be a config.json, a folder that holds one, or the JSON text of one"
-    )
-
-
-def _text(path: Path, where: str) -> str:
-    """The text of a file, UTF-8 with or without its mark, of at most a megabyte."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAXIMUM_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"{where} cannot be read: {error.strerror}") from None
-    if len(content) > MAXIMUM_BYTES:
-        raise ValueError(f"{where} is larger than {MAXIMUM_BYTES:,} bytes; a config.json has a few thousand")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where} is not UTF-8 text at byte {error.start}; save it as UTF-8") from None
-
-
-def _name_of(path: Path) -> str:
-    """A model's name by its file: that of the folder of a config.json, else the file's own."""
-    # abspath, not resolve: download caches link config.json to a file of another name elsewhere.
-    name = Path(os.path.abspath(path)).parent.name if path.name == "config.json" else path.stem
-    return name.replace("--", "/", 1)
+_ABOUT = (
+    "name", "family", "layer_form", "why_not", "prediction_layers", "dtype", "quantisation", "assumed", "origins",
+    "notes", "counted",
+)  # fmt: skip
+# The figures of an architecture, all counts but window_kind.
+COLUMNS = tuple(field for field in Architecture._fields if field not in _ABOUT)
+# What formulas may look up of a model, with the unit of each.
+UNITS = {"layer_form": "text"} | {column: "text" if column == "window_kind" else "count" for column in COLUMNS}

@@ -19,6 +19,7 @@ RIGHT = {
     "count": "a whole number of at least 1",
     "whole": "a whole number of at least 0",
     "number": "a number of at least 0, with a point for decimals",
+    "amount": "a number above 0, with a point for decimals",
     "flag": "0 or 1",
     "truth": "true or false",
 }
@@ -103,6 +104,8 @@ def read_cell(text: str, kind: str, line: str, column: str) -> Any:
         return int(text)
     if kind in ("count", "whole") and WHOLE.fullmatch(text) and int(text) >= (kind == "count"):
         return int(text)
-    if kind == "number" and NUMBER.fullmatch(text):
-        return int(text) if WHOLE.fullmatch(text) else float(text)
+    if kind in ("number", "amount") and NUMBER.fullmatch(text):
+        number = int(text) if WHOLE.fullmatch(text) else float(text)
+        if number > 0 or kind == "number":
+            return number
     raise ValueError(f"{line}, column {column} is {shown(text)}; it should be {RIGHT[kind]}")

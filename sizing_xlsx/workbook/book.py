@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ..presets.catalogue import Presets
     from .own_runs import OwnRun
+    from .public_runs import PublicRuns
     from .sheets.chart_data import WhatIf
 
 
@@ -61,6 +62,7 @@ class Book:
     """One workbook of one job. See write_book() in build.py for the order in which its sheets are made."""
 
     what_if: WhatIf
+    public_runs: PublicRuns | None = None  # of those workbooks whose template asks for them
     chart_data_runs: int  # rows of Chart data, from 0, between which the figures of Validation's charts stand
     chart_data_end: int
 

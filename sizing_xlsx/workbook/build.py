@@ -19,7 +19,8 @@ from ..presets.catalogue import Presets, load_presets
 from . import figures
 from .book import Book
 from .own_runs import RESULTS_FILE, OwnRun, read_results, said_of
-from .sheets import chart_data, checks, notes, overrides, reference, sizing, start, validation, workings
+from .public_runs import PublicRuns
+from .sheets import chart_data, checks, notes, overrides, public_runs, reference, sizing, start, validation, workings
 from .template import load_template, read_toml
 from .words import sentence
 
@@ -29,9 +30,10 @@ RESULTS = (
     "published_total_reserved_gb", "traced_peak_allocated_gb", "traced_total_reserved_gb", "largest_batch_size",
     "largest_sequence_length",
 )  # fmt: skip
+SHOWN_FILES = 5  # of a planner's own, by name
 SHEETS = (
     "Start", "Sizing", "Overrides", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
-    "Chart data", "What-if", "Validation workings", "Notes",
+    "Chart data", "What-if", "Validation workings", "Public workings", "Notes",
 )  # fmt: skip
 
 
@@ -111,6 +113,8 @@ def write_book(
         "Formulas": f"hash {formula_hash(job)}: every formula of this workbook, rendered",
         "Presets": f"hash {data_hash(folder or presets_folder())}: every file under presets/",
     }
+    if presets.own:
+        provenance["Own models and cards"] = own_files(presets)
     book = Book(path, job, template, presets, f"Version {__version__}, data of {spoken}", provenance, results)
     if results:
         book.told["Own runs"] = said_of(results, name)
@@ -124,8 +128,11 @@ def write_book(
             "created": datetime(day.year, day.month, day.day),
         }
     )
+    if "public_runs" in template and presets.public_runs:
+        book.public_runs = PublicRuns(job, presets.public_runs)
     for title in SHEETS:
-        book.sheet(title)
+        if title != public_runs.WORKINGS or book.public_runs:
+            book.sheet(title)
     chart_data.plan(book)
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
@@ -162,6 +169,16 @@ def formula_hash(job: Job) -> str:
     for key, constant in job.constants.items():
         digest.update(f"{key}={constant.value!r}\n".encode())
     return digest.hexdigest()[:12]
+
+
+def own_files(presets: Presets) -> str:
+    """The files that a planner's own models and cards come from, each with a hash of its content."""
+    digests: dict[str, list[str]] = {}
+    for row in presets.own:
+        digests.setdefault(f"{row.file} (hash {row.digest})", []).append(row.name)
+    files = [f"{file}: {names[0] if len(names) == 1 else f'{len(names)} rows'}" for file, names in digests.items()]
+    more = f"; {len(files) - SHOWN_FILES} more files" if len(files) > SHOWN_FILES else ""
+    return "; ".join(files[:SHOWN_FILES]) + more
 
 
 def data_hash(folder: Path) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..formula.declare import Choice
 from ..formula.domains import allowed
 from ..formula.render import public_name
+from ..measure.run import BEYOND_FORMULAS, NOT_OF_A_RUN, OF_A_STACK, SETTINGS
 from ..presets.csv_file import NUMBER, WHOLE, read_cell, read_lines
 from ..presets.names import one_line, shown
 from .jobtable import inputs_used
@@ -47,14 +48,8 @@ MEASURED, TRACED = "cuda", "trace"  # backends
 OUTCOMES = ("ok", "oom", "not run", "failed")
 LONGEST_ID, LONGEST_SOURCE = 120, 300
 MOST_RUNS = 500  # in one workbook, beyond those of the sweep
-# Inputs that say how a run is judged, or what others took: a file of runs need not have them.
-OF_THE_JUDGEMENT = ("verdict_basis", "other_tenants_gb")
 # What of a run says where it ran, not what ran: a run of the sweep may be repeated on another card.
 OF_THE_MACHINE = ("gpu_choice", "gpu_capacity_override_gb", "other_tenants_gb", "matrix_workspace_bytes_override")
-
-
-# Settings of a run that change its step, and that no formula knows: column -> what it holds in other rows.
-BEYOND_FORMULAS = {"loss_kernel": "stock", "kbit_preparation": "Off", "reentrant_checkpointing": "Off"}
 
 
 class OwnRun(NamedTuple):
@@ -151,7 +146,7 @@ def _row(
         reason = outcome
     elif cells.get("base_model") in unsized or cells.get("config"):
         reason = "of a model without formulas here"
-    elif any(cells.get(column, "") not in ("", usual) for column, usual in BEYOND_FORMULAS.items()):
+    elif any(cells.get(column, "") not in ("", SETTINGS[column][0]) for column in BEYOND_FORMULAS):
         reason = "with a setting that no formula knows"
     elif outcome == "ok" and peak is None:
         raise ValueError(
@@ -168,7 +163,7 @@ def _inputs(path: Path, where: str, cells: Mapping[str, str], job: Job) -> dict[
     inputs: dict[str, Any] = {}
     for key in inputs_used(job, PREDICTIONS):
         if key not in cells:
-            if key in OF_THE_JUDGEMENT:
+            if key in NOT_OF_A_RUN or key.startswith(OF_A_STACK):
                 continue
             raise ValueError(
                 f"{one_line(str(path))}, line 1 lacks the column {key}, an input of {job.name}; "

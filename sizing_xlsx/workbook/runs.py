@@ -25,6 +25,7 @@ from .own_runs import (
 )
 
 if TYPE_CHECKING:
+    from ..formula.job import Job
     from .book import Book
 
 OWN = "own"  # the lever of the runs that are not of the sweep
@@ -111,8 +112,7 @@ class Runs:
         self.rules = job.fault_rules
         self.table = JobTable(job, PREDICTIONS, ("traced_available", *self.rules))
         self.shown: Sequence[str] = job.tables["verdicts"].columns["shown"]
-        allowances = {key: value for key, value in job.defaults().items() if not job.inputs[key].follows_job}
-        self.worked = {**job.worked, **allowances}
+        self.worked = with_allowances(job)
         found = merged(book.results, job.name)
         shipped = getattr(book.presets, spec["rows"] + "_sweep")
         if all(row["measured_oom"] for row in shipped):
@@ -177,6 +177,12 @@ class Runs:
     def peaks(self) -> list[float]:
         """The measured peaks."""
         return [run.peak for run in self.all if run.peak is not None]
+
+
+def with_allowances(job: Job) -> dict[str, Any]:
+    """The worked job's inputs, with the installation's allowances as they stand: what a closed table starts from."""
+    allowances = {key: value for key, value in job.defaults().items() if not job.inputs[key].follows_job}
+    return {**job.worked, **allowances}
 
 
 def _gb(size: int | None) -> float | None:

@@ -19,10 +19,16 @@ workspace_once = Constant(4.316, "count", "Published: workspace, once", _ARTICLE
 workspace_per_layer = Constant(1.871, "count", "Published: workspace per layer", _ARTICLE + ", fitted", "published")
 
 
+@term("parameters", source=_ARTICLE)
+def published_base_parameters(base_on_card: Any, base_parameter_count: Any, replaced_head_parameters: Any) -> Any:
+    """Every parameter of the base that is on the card; a trained head counts with what is trained."""
+    return base_on_card * (base_parameter_count - replaced_head_parameters)
+
+
 @term("bytes", source=_ARTICLE)
-def published_frozen_base(base_parameter_count: Any, storage_formats: Any, storage_row: Any) -> Any:
+def published_frozen_base(published_base_parameters: Any, storage_formats: Any, storage_row: Any) -> Any:
     """Every parameter of the base at 4, 2, 1 or 0.5 bytes."""
-    return base_parameter_count * storage_formats.published_bytes[storage_row]
+    return published_base_parameters * storage_formats.published_bytes[storage_row]
 
 
 @term("bytes", source=_ARTICLE)
@@ -44,10 +50,10 @@ def published_cache(
     adapter_parameters: Any,
     storage_formats: Any,
     storage_row: Any,
-    base_parameter_count: Any,
+    published_base_parameters: Any,
 ) -> Any:
-    """Autocast's 16-bit copies: of the adapters, and of an fp32 base."""
-    cast = adapter_parameters + storage_formats.fp32[storage_row] * base_parameter_count
+    """Autocast's 16-bit copies: of what is trained, and of an fp32 base."""
+    cast = adapter_parameters + storage_formats.fp32[storage_row] * published_base_parameters
     return autocast_on * bf16_bytes * cast
 
 
@@ -71,9 +77,11 @@ def published_dropout_bytes(dropout_on: Any, mask_bytes: Any, hidden_size: Any, 
 
 
 @term("bytes", source=_ARTICLE)
-def published_segment(tokens_per_micro_batch: Any, published_segment_bytes: Any, published_score_bytes: Any) -> Any:
-    """What one layer works on."""
-    return tokens_per_micro_batch * (published_segment_bytes + published_score_bytes)
+def published_segment(
+    base_on_card: Any, tokens_per_micro_batch: Any, published_segment_bytes: Any, published_score_bytes: Any
+) -> Any:
+    """What one layer works on; the article has LoRA alone, other methods have the same layers and their own Na."""
+    return base_on_card * tokens_per_micro_batch * (published_segment_bytes + published_score_bytes)
 
 
 @term("bytes", source=_ARTICLE)

@@ -1,430 +1,29 @@
-"""LoRA, traced: what PyTorch was seen to keep during a real step, and the four moments that can set the peak.
+"""LoRA, traced: the four moments of a step that can set the peak, and for which jobs the list was traced.
 
-Read from the allocation trace of a training step (transformers 5.24, PEFT 0.21, PyTorch 2.13); no figure is
-fitted. Whole numbers of bytes per value come from that trace.
+Read from the allocation trace of a training step; no figure is fitted. Whole numbers of bytes per value come from
+that trace.
 """
 
 from typing import Any
 
-from ...formula.declare import Choice, Constant, Input, check, term
+from ...formula.declare import Constant, term
 from ...formula.primitives import equal, maximum, opposite, when
-from ..shared.run import small_tensor
 
-_TRACE = "allocation trace: transformers 5.24, PEFT 0.21, PyTorch 2.13"
-_FORMAT = "bytes of the format, measured on CPU tensors; no quantised step was traced"
-keeps_model_output = Input(
-    "text",
-    Choice("switches"),
-    "On",
-    "Loop keeps the model output",
-    "On when the last step's output is still referenced, as in a plain loop; trainers drop it.",
-)
-backward_bytes_kept = Constant(14, "bytes per value", "Output scores in loss backward, output kept", _TRACE, "traced")
-backward_bytes_dropped = Constant(
-    12, "bytes per value", "Output scores in loss backward, output dropped", _TRACE, "traced"
-)
-forward_bytes = Constant(10, "bytes per value", "Output scores in loss forward", _TRACE, "traced")
-layer_hidden_bytes = Constant(10, "bytes per value", "Working tensors of a layer, hidden width", _TRACE, "traced")
-layer_mlp_bytes = Constant(6, "bytes per value", "Working tensors of a layer, MLP width", _TRACE, "traced")
+_TRACE = "allocation trace: transformers 5.20, PEFT 0.21, PyTorch 2.13"
+_FORMAT = "bytes of the format, measured on CPU tensors"
+adapted_hidden_bytes = Constant(8, "bytes per value", "Of these, with an adapter on up or down", _TRACE, "traced")
+routing_hidden_bytes = Constant(6, "bytes per value", "Working tensors of experts, hidden width", _TRACE, "traced")
+scattered_hidden_bytes = Constant(10, "bytes per value", "The same, for each expert of a token", _TRACE, "traced")
+matrix_hidden_bytes = Constant(4, "bytes per value", "Beside a dequantised matrix, hidden width", _TRACE, "traced")
+matrix_mlp_bytes = Constant(2, "bytes per value", "Beside a dequantised matrix, MLP width", _TRACE, "traced")
 
 
-# ---------------------------------------------------------------------- resident
-@term("row")
-def storage_row(storage_formats: Any, base_storage_format: Any) -> Any:
-    """Row of the base storage format in its table."""
-    return storage_formats.row_of(base_storage_format)
-
-
-@term("switch")
-def fp32_base(storage_formats: Any, storage_row: Any) -> Any:
-    """1 when the frozen base is kept in fp32."""
-    return storage_formats.fp32[storage_row]
-
-
-@term("parameters")
-def quantised_parameters(
-    storage_formats: Any,
-    storage_row: Any,
-    layer_count: Any,
-    layer_matrix_parameters: Any,
-    base_parameter_count: Any,
-    preset_base_parameter_count: Any,
-) -> Any:
-    """Parameters that a quantised format converts: the linear modules of the layers, not embeddings, head, norms.
-
-    An entered parameter count scales them with all else.
-    """
-    entered = base_parameter_count / preset_base_parameter_count
-    return storage_formats.quantised[storage_row] * layer_count * layer_matrix_parameters * entered
-
-
-@check(
-    "base_storage_format is {base_storage_format}; a script that prepares the model for k-bit training turns what is"
-    " not quantised into fp32, which needs more than is counted here",
-    fault=False,
-)
-@term("switch")
-def base_not_quantised(storage_formats: Any, storage_row: Any) -> Any:
-    """1 when the base is not quantised: nothing is prepared for k-bit training."""
-    return 1 - storage_formats.quantised[storage_row]
-
-
-@term("bytes", source=_FORMAT)
-def row_scales(storage_formats: Any, storage_row: Any, layer_count: Any, layer_output_rows: Any) -> Any:
-    """Scales that a format keeps per output row of each converted matrix (LLM.int8)."""
-    return storage_formats.bytes_per_output_row[storage_row] * layer_count * layer_output_rows
-
-
-@term("bytes", source=_FORMAT)
-def matrix_offsets(storage_formats: Any, storage_row: Any, layer_count: Any, layer_forms: Any, form_row: Any) -> Any:
-    """One offset for each converted matrix (nested 4-bit)."""
-    return storage_formats.bytes_per_matrix[storage_row] * layer_count * layer_forms.matrices[form_row]
-
-
-@term("bytes", source=_FORMAT)
-def quantised_weights(
-    quantised_parameters: Any, storage_formats: Any, storage_row: Any, row_scales: Any, matrix_offsets: Any
-) -> Any:
-    """The converted parameters with their scales."""
-    return quantised_parameters * storage_formats.bytes_per_parameter[storage_row] + row_scales + matrix_offsets
-
-
-@term("bytes", source=_TRACE)
-def frozen_base_weights(
-    base_parameter_count: Any,
-    quantised_parameters: Any,
-    storage_formats: Any,
-    storage_row: Any,
-    quantised_weights: Any,
-) -> Any:
-    """The frozen base in its storage format; it gets no gradient and no optimizer state."""
-    unquantised = base_parameter_count - quantised_parameters
-    return unquantised * storage_formats.unquantised_bytes[storage_row] + quantised_weights
-
-
-@term("bytes")
-def adapter_weights(adapter_parameters: Any, fp32_bytes: Any) -> Any:
-    """Adapters are kept in fp32, whatever the base is."""
-    return adapter_parameters * fp32_bytes
-
-
-@term("bytes")
-def adapter_gradients(adapter_parameters: Any, fp32_bytes: Any) -> Any:
-    """One fp32 gradient per trained parameter, while gradients exist."""
-    return adapter_parameters * fp32_bytes
-
-
-@term("parameters", source=_FORMAT)
-def small_hidden_matrix(lora_rank: Any, hidden_size: Any, smallest_tensor: Any) -> Any:
-    """Parameters of an adapter matrix as wide as the residual stream, where it is too small for 8-bit moments."""
-    return small_tensor(lora_rank * hidden_size, smallest_tensor)
-
-
-@term("parameters", source=_FORMAT)
-def small_query_matrix(lora_rank: Any, query_width: Any, smallest_tensor: Any) -> Any:
-    """The same of one as wide as the queries."""
-    return small_tensor(lora_rank * query_width, smallest_tensor)
-
-
-@term("parameters", source=_FORMAT)
-def small_kv_matrix(lora_rank: Any, kv_width: Any, smallest_tensor: Any) -> Any:
-    """The same of one as wide as the keys, or the values."""
-    return small_tensor(lora_rank * kv_width, smallest_tensor)
-
-
-@term("parameters", source=_FORMAT)
-def small_mlp_matrix(lora_rank: Any, mlp_width: Any, smallest_tensor: Any) -> Any:
-    """The same of one as wide as the MLP."""
-    return small_tensor(lora_rank * mlp_width, smallest_tensor)
-
-
-@term("parameters", source=_FORMAT)
-def small_attention_parameters(
-    query_adapter: Any,
-    output_adapter: Any,
-    small_query_matrix: Any,
-    key_adapter: Any,
-    value_adapter: Any,
-    small_kv_matrix: Any,
-) -> Any:
-    """Parameters of a layer's small adapter matrices as wide as queries, keys and values."""
-    return (query_adapter + output_adapter) * small_query_matrix + (key_adapter + value_adapter) * small_kv_matrix
-
-
-@term("parameters", source=_FORMAT)
-def small_layer_parameters(
-    adapters_per_layer: Any,
-    small_hidden_matrix: Any,
-    gate_adapter: Any,
-    up_adapter: Any,
-    down_adapter: Any,
-    small_mlp_matrix: Any,
-) -> Any:
-    """Parameters of a layer's other small adapter matrices: each adapter has one as wide as the residual stream."""
-    return adapters_per_layer * small_hidden_matrix + (gate_adapter + up_adapter + down_adapter) * small_mlp_matrix
-
-
-@term("parameters", source=_FORMAT)
-def small_adapter_parameters(reached_layers: Any, small_attention_parameters: Any, small_layer_parameters: Any) -> Any:
-    """Adapter parameters in tensors that are too small for 8-bit moments."""
-    return reached_layers * (small_attention_parameters + small_layer_parameters)
-
-
-@term("bytes", source=_FORMAT)
-def small_tensor_state(optimizers: Any, optimizer_row: Any, small_adapter_parameters: Any) -> Any:
-    """What an 8-bit optimizer keeps more for tensors whose moments stay in fp32."""
-    return optimizers.small_tensor_bytes[optimizer_row] * small_adapter_parameters
-
-
-@term("bytes", source=_TRACE)
-def optimizer_state(adapter_parameters: Any, optimizers: Any, optimizer_row: Any, small_tensor_state: Any) -> Any:
-    """What the optimizer keeps per trained parameter between steps."""
-    return adapter_parameters * optimizers.state_bytes[optimizer_row] + small_tensor_state
-
-
-@term("bytes", source=_TRACE)
-def token_buffers(tokens_per_micro_batch: Any, token_id_bytes: Any) -> Any:
-    """Token ids and labels as 64-bit integers."""
-    return tokens_per_micro_batch * token_id_bytes
-
-
-@term("bytes", source=_TRACE)
-def resident_memory(
-    frozen_base_weights: Any,
-    adapter_weights: Any,
-    optimizer_state: Any,
-    matrix_workspaces: Any,
-    token_buffers: Any,
-) -> Any:
-    """What is on the card at every moment of a step."""
-    return frozen_base_weights + adapter_weights + optimizer_state + matrix_workspaces + token_buffers
-
-
-@term("bytes", source=_TRACE)
-def accumulated_gradients(gradients_accumulate: Any, adapter_gradients: Any) -> Any:
-    """Gradients of earlier micro-batches, alive during forward and backward from the second one on."""
-    return gradients_accumulate * adapter_gradients
-
-
-# ---------------------------------------------------------------------- one layer
-@term("bytes per token", source=_TRACE)
-def norm_bytes(layer_forms: Any, form_row: Any, hidden_size: Any) -> Any:
-    """Inputs of the layer's norms in fp32, with their statistics."""
-    return layer_forms.norm_bytes[form_row] * hidden_size + layer_forms.norm_statistics_bytes[form_row]
-
-
-@term("row")
-def form_row(layer_forms: Any, layer_form: Any) -> Any:
-    """Row of the layer form in its table."""
-    return layer_forms.row_of(layer_form)
-
-
-@term("bytes per token", source=_TRACE)
-def adapter_input_bytes(bf16_bytes: Any, adapter_input_width: Any, dropout_on: Any, mask_bytes: Any) -> Any:
-    """One 16-bit copy of the input per adapter, and its mask when adapters drop inputs."""
-    return (bf16_bytes + dropout_on * mask_bytes) * adapter_input_width
-
-
-@term("bytes per token", source=_TRACE)
-def adapter_inner_bytes(bf16_bytes: Any, lora_rank: Any, adapters_per_layer: Any) -> Any:
-    """The inner, rank-wide output of each adapter."""
-    return bf16_bytes * lora_rank * adapters_per_layer
-
-
-@term("bytes per token", source=_TRACE)
-def query_bytes(layer_forms: Any, form_row: Any, query_width: Any, attention_heads: Any) -> Any:
-    """Queries and attention output, and the logsumexp of each head."""
-    heads = layer_forms.head_bytes[form_row] * attention_heads
-    return layer_forms.query_bytes[form_row] * query_width + heads
-
-
-@term("bytes per token", source=_TRACE)
-def attention_bytes(query_bytes: Any, layer_forms: Any, form_row: Any, kv_width: Any) -> Any:
-    """Queries, attention output and logsumexp; keys and values."""
-    return query_bytes + layer_forms.kv_bytes[form_row] * kv_width
-
-
-@term("bytes per token", source=_TRACE, label="MLP bytes")
-def mlp_bytes(layer_forms: Any, form_row: Any, mlp_width: Any) -> Any:
-    """Gate, its activation and up."""
-    return layer_forms.mlp_bytes[form_row] * mlp_width
-
-
-@term("bytes per token", source=_TRACE)
-def layer_bytes(
-    norm_bytes: Any, adapter_input_bytes: Any, adapter_inner_bytes: Any, attention_bytes: Any, mlp_bytes: Any
-) -> Any:
-    """Everything one layer keeps for backward, per token."""
-    return norm_bytes + adapter_input_bytes + adapter_inner_bytes + attention_bytes + mlp_bytes
-
-
-@term("bytes", source=_TRACE)
-def layer_boundary(
-    fp32_base: Any, fp32_bytes: Any, bf16_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any
-) -> Any:
-    """What a checkpointed layer keeps: its input, in the base's own precision (16 bit unless the base is fp32)."""
-    return when(fp32_base > 0, fp32_bytes, bf16_bytes) * tokens_per_micro_batch * hidden_size
-
-
-@term("bytes", source=_TRACE)
-def saved_layers(checkpointing_on: Any, reached_layers: Any, layer_boundary: Any, layer_activations: Any) -> Any:
-    """What the reached layers keep until their backward."""
-    return reached_layers * when(checkpointing_on > 0, layer_boundary, layer_activations)
-
-
-# ---------------------------------------------------------------------- kept once
-@term("bytes", source=_TRACE)
-def adapter_casts(bf16_bytes: Any, adapter_parameters: Any) -> Any:
-    """Autocast's 16-bit copies of the adapters."""
-    return bf16_bytes * adapter_parameters
-
-
-@term("bytes", source=_TRACE)
-def head_cast(fp32_base: Any, bf16_bytes: Any, vocabulary_size: Any, hidden_size: Any) -> Any:
-    """Autocast's 16-bit copy of the output head of an fp32 base."""
-    return fp32_base * bf16_bytes * vocabulary_size * hidden_size
-
-
-@term("bytes", source=_TRACE)
-def layer_casts(fp32_base: Any, bf16_bytes: Any, reached_layers: Any, layer_matrix_parameters: Any) -> Any:
-    """Autocast's 16-bit copies of the frozen matrices of an fp32 base, kept for backward by the reached layers."""
-    return fp32_base * bf16_bytes * reached_layers * layer_matrix_parameters
-
-
-@term("bytes", source=_TRACE)
-def saved_casts(checkpointing_on: Any, head_cast: Any, adapter_casts: Any, layer_casts: Any) -> Any:
-    """16-bit copies alive until backward; checkpointed layers make theirs anew."""
-    return head_cast + when(checkpointing_on > 0, 0, adapter_casts + layer_casts)
-
-
-@term("bytes", source=_TRACE, label="KV cache of one layer")
-def layer_kv_cache(fp32_base: Any, fp32_bytes: Any, tokens_per_micro_batch: Any, kv_width: Any) -> Any:
-    """Keys and values that a model with use_cache left on returns; in fp32 when the base is."""
-    return (1 + fp32_base) * fp32_bytes * tokens_per_micro_batch * kv_width
-
-
-@term("bytes", source=_TRACE, label="KV cache of unreached layers")
-def unreached_kv_cache(checkpointing_on: Any, unreached_layers: Any, layer_kv_cache: Any) -> Any:
-    """Cache of the frozen layers below the lowest adapter; checkpointing switches it off."""
-    return when(checkpointing_on > 0, 0, unreached_layers * layer_kv_cache)
-
-
-@term("bytes", source=_TRACE, label="fp32 KV cache")
-def fp32_kv_cache(checkpointing_on: Any, fp32_base: Any, reached_layers: Any, layer_kv_cache: Any) -> Any:
-    """With an fp32 base the cache of the reached layers stands beside the 16-bit keys and values they keep."""
-    return when(checkpointing_on > 0, 0, fp32_base * reached_layers * layer_kv_cache)
-
-
-@term("bytes", source=_TRACE, label="RoPE table")
-def rope_table(fp32_bytes: Any, sequence_length: Any, head_dimension: Any) -> Any:
-    """Sines and cosines of the positions, 16 bit each."""
-    return fp32_bytes * sequence_length * head_dimension
-
-
-@term("bytes", source=_TRACE)
-def final_norm_input(checkpointing_on: Any, hidden_tensor: Any, fp32_bytes: Any, tokens_per_micro_batch: Any) -> Any:
-    """Input of the final norm; without checkpointing the lowest layer's first norm, which keeps none, offsets it."""
-    return checkpointing_on * (hidden_tensor + fp32_bytes * tokens_per_micro_batch)
-
-
-@term("switch")
-def output_kept(switches: Any, keeps_model_output: Any) -> Any:
-    """1 when the loop still holds the model's output of the step before."""
-    return switches.value[switches.row_of(keeps_model_output)]
-
-
-@term("bytes", source=_TRACE)
-def saved_once(saved_casts: Any, rope_table: Any, final_norm_input: Any) -> Any:
-    """What is kept once, not per layer."""
-    return saved_casts + rope_table + final_norm_input
-
-
-@term("bytes", source=_TRACE, label="KV cache that only the output holds")
-def held_kv_cache(unreached_kv_cache: Any, fp32_kv_cache: Any) -> Any:
-    """Cache that backward does not need: it goes when the loop drops the model's output."""
-    return unreached_kv_cache + fp32_kv_cache
-
-
-@term("bytes", source=_FORMAT)
-def module_inputs(
-    storage_formats: Any,
-    storage_row: Any,
-    tokens_per_micro_batch: Any,
-    reached_layers: Any,
-    module_input_width: Any,
-    hidden_size: Any,
-) -> Any:
-    """Inputs that LLM.int8 modules hold on to as long as the step's graph is there, whatever is checkpointed."""
-    kept = storage_formats.kept_input_bytes[storage_row] * tokens_per_micro_batch
-    return kept * (reached_layers * module_input_width - hidden_size)
-
-
-@term("count")
-def module_input_width(hidden_size: Any, query_width: Any, mlp_width: Any) -> Any:
-    """Sum of the widths of a layer's different module inputs: both norms' outputs, attention's, the MLP's inside."""
-    return 2 * hidden_size + query_width + mlp_width
-
-
-@term("bytes", source=_FORMAT)
-def shared_inputs(
-    checkpointing_on: Any,
-    storage_formats: Any,
-    storage_row: Any,
-    tokens_per_micro_batch: Any,
-    reached_layers: Any,
-    query_width: Any,
-) -> Any:
-    """Of these, the attention outputs, which the layers keep anyway unless they are checkpointed."""
-    kept = storage_formats.kept_input_bytes[storage_row] * tokens_per_micro_batch
-    return (1 - checkpointing_on) * kept * reached_layers * query_width
-
-
-@term("bytes", source=_TRACE)
-def saved_inputs(module_inputs: Any, shared_inputs: Any) -> Any:
-    """What quantised modules keep of their inputs beyond what the layers keep."""
-    return module_inputs - shared_inputs
-
-
-@term("bytes", source=_TRACE)
-def saved_activations(
-    saved_layers: Any, saved_once: Any, saved_inputs: Any, output_kept: Any, held_kv_cache: Any
-) -> Any:
-    """Everything kept from forward to backward, without the output scores."""
-    return saved_layers + saved_once + saved_inputs + output_kept * held_kv_cache
-
-
-@term("bytes", source=_TRACE)
-def kept_logits(output_kept: Any, bf16_bytes: Any, logit_values: Any) -> Any:
-    """Output scores of the step before, when the loop keeps them."""
-    return output_kept * bf16_bytes * logit_values
-
-
-@term("bytes", source=_TRACE)
-def previous_output(
-    kept_logits: Any,
-    output_kept: Any,
-    checkpointing_on: Any,
-    hidden_tensor: Any,
-    layer_count: Any,
-    layer_kv_cache: Any,
-) -> Any:
-    """What the step before still holds when the loop keeps its output: scores, and the KV cache or its stand-in."""
-    return kept_logits + output_kept * when(checkpointing_on > 0, hidden_tensor, layer_count * layer_kv_cache)
-
-
-@term("bytes", source=_TRACE)
-def held_output(previous_output: Any, output_kept: Any, module_inputs: Any) -> Any:
-    """All that hangs on an output the loop keeps: the output, and inputs that quantised modules hold in its graph."""
-    return previous_output + output_kept * module_inputs
-
-
-# ---------------------------------------------------------------------- the four moments
 @term("bytes", source=_TRACE)
 def loss_backward_logits(
-    output_kept: Any, backward_bytes_kept: Any, backward_bytes_dropped: Any, logit_values: Any
+    loss_backward_bytes: Any, form_extra_scores: Any, logit_values: Any, kept_logits: Any, loss_rows: Any
 ) -> Any:
-    """Copies of the output scores alive in the loss's backward."""
-    return when(output_kept > 0, backward_bytes_kept, backward_bytes_dropped) * logit_values
+    """Copies of the output scores alive in the loss's backward, and those that the loop keeps."""
+    return (loss_backward_bytes + form_extra_scores) * logit_values + kept_logits + loss_rows
 
 
 @term("bytes", source=_TRACE)
@@ -436,24 +35,57 @@ def loss_backward_moment(
 
 
 @term("bytes", source=_TRACE)
-def loss_forward_extra(
-    forward_bytes: Any,
-    logit_values: Any,
+def loss_forward_logits(
+    loss_forward_bytes: Any,
+    form_extra_scores: Any,
+    logit_bytes: Any,
     bf16_bytes: Any,
-    tokens_per_micro_batch: Any,
-    hidden_size: Any,
-    output_kept: Any,
-    held_kv_cache: Any,
+    logit_values: Any,
+    shifted_logits: Any,
 ) -> Any:
-    """Scores in the loss's forward, the head's input, and the cache that a dropped output holds until then."""
-    head_input = bf16_bytes * tokens_per_micro_batch * hidden_size
-    return forward_bytes * logit_values + head_input + (1 - output_kept) * held_kv_cache
+    """Copies of the output scores alive in the loss's forward; fp32 scores need no fp32 copy."""
+    all_rows = (loss_forward_bytes + form_extra_scores + bf16_bytes - logit_bytes) * logit_values
+    return all_rows + shifted_logits
 
 
 @term("bytes", source=_TRACE)
-def loss_forward_casts(checkpointing_on: Any, adapter_casts: Any) -> Any:
-    """Checkpointed: the adapters' 16-bit copies live to the end of forward."""
-    return checkpointing_on * adapter_casts
+def head_input(
+    trains_head: Any,
+    fp32_stream: Any,
+    fp32_bytes: Any,
+    form_head_input: Any,
+    tokens_per_micro_batch: Any,
+    hidden_size: Any,
+) -> Any:
+    """Input of a frozen output head, in the precision of what runs between the layers; a trained one keeps it."""
+    width = (1 - trains_head) * when(fp32_stream > 0, fp32_bytes, form_head_input)
+    return width * tokens_per_micro_batch * hidden_size
+
+
+@term("bytes", source=_TRACE)
+def loss_forward_scores(stack_fused_loss: Any, fused_loss_piece: Any, loss_forward_logits: Any) -> Any:
+    """Output scores in the loss's forward: all of them, or a piece at a time."""
+    return when(stack_fused_loss > 0, fused_loss_piece, loss_forward_logits)
+
+
+@term("bytes", source=_TRACE)
+def fused_loss_gradient(stack_fused_loss: Any, bf16_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any) -> Any:
+    """A fused head and loss make the gradient of the head's input in forward."""
+    return stack_fused_loss * bf16_bytes * tokens_per_micro_batch * hidden_size
+
+
+@term("bytes", source=_TRACE)
+def loss_forward_extra(
+    loss_forward_scores: Any, fused_loss_gradient: Any, head_input: Any, output_kept: Any, held_kv_cache: Any
+) -> Any:
+    """Scores in the loss's forward, the head's input, and the cache that a dropped output holds until then."""
+    return loss_forward_scores + fused_loss_gradient + head_input + (1 - output_kept) * held_kv_cache
+
+
+@term("bytes", source=_TRACE)
+def loss_forward_casts(checkpointing_on: Any, trains_head: Any, adapter_casts: Any) -> Any:
+    """The 16-bit copies that live to the end of forward only: a trained head's, and checkpointed the adapters'."""
+    return when(checkpointing_on + trains_head > 0, adapter_casts, 0)
 
 
 @term("bytes", source=_TRACE)
@@ -471,21 +103,154 @@ def loss_forward_moment(
 
 
 @term("bytes", source=_FORMAT)
-def dequantised_matrix(storage_formats: Any, storage_row: Any, bf16_bytes: Any, largest_matrix_parameters: Any) -> Any:
+def dequantised_matrix(quantised_base: Any, bf16_bytes: Any, largest_matrix_parameters: Any) -> Any:
     """A quantised base is multiplied one matrix at a time, each turned into 16 bit for the while."""
-    return storage_formats.quantised[storage_row] * bf16_bytes * largest_matrix_parameters
+    return quantised_base * bf16_bytes * largest_matrix_parameters
+
+
+@term("switch")
+def up_or_down_adapter(up_adapter: Any, down_adapter: Any) -> Any:
+    """1 when the MLP's up or down projection has an adapter."""
+    return when(up_adapter + down_adapter > 0, 1, 0)
+
+
+@term("bytes per token", source=_TRACE)
+def recomputed_working_bytes(
+    up_or_down_adapter: Any,
+    form_working_hidden: Any,
+    adapted_hidden_bytes: Any,
+    hidden_size: Any,
+    form_working_width: Any,
+    mlp_width: Any,
+) -> Any:
+    """What a dense MLP works on while its layer is made: less without adapters on up and down."""
+    less = (1 - up_or_down_adapter) * adapted_hidden_bytes
+    return (form_working_hidden - less) * hidden_size + form_working_width * mlp_width
+
+
+@term("bytes per token", source=_TRACE)
+def down_input_bytes(
+    down_adapter: Any, adapter_value_bytes: Any, dropout_on: Any, mask_bytes: Any, mlp_width: Any
+) -> Any:
+    """What the adapter of the down projection keeps of its input: gone before the rest of the MLP's backward."""
+    return down_adapter * (adapter_value_bytes + dropout_on * mask_bytes) * mlp_width
+
+
+@term("bytes per token", source=_TRACE)
+def prepared_working_bytes(form_working_width: Any, mlp_width: Any, down_input_bytes: Any) -> Any:
+    """After k-bit preparation the MLP's tensors are fp32 and twice as large; those of the stream are shared."""
+    return 2 * form_working_width * mlp_width - down_input_bytes
+
+
+@term("bytes per token", source=_TRACE)
+def backward_working_bytes(
+    form_norm_working: Any,
+    hidden_size: Any,
+    form_last_hidden: Any,
+    form_last_width: Any,
+    mlp_width: Any,
+    down_adapter: Any,
+    bf16_bytes: Any,
+) -> Any:
+    """Not checkpointed: the final norm's backward, or the last MLP's, without the input of an adapter on down."""
+    without = form_last_width + (1 - down_adapter) * bf16_bytes
+    return maximum(form_norm_working * hidden_size, form_last_hidden * hidden_size + without * mlp_width)
+
+
+@term("bytes per token", source=_TRACE)
+def plain_working_bytes(
+    checkpointing_on: Any, up_or_down_adapter: Any, recomputed_working_bytes: Any, backward_working_bytes: Any
+) -> Any:
+    """What a dense MLP works on: while it is made, or in backward where nothing is made anew."""
+    return when(checkpointing_on + up_or_down_adapter > 0, recomputed_working_bytes, backward_working_bytes)
+
+
+@term("bytes per token", source=_TRACE)
+def dense_working_bytes(kbit_prepared: Any, prepared_working_bytes: Any, plain_working_bytes: Any) -> Any:
+    """What a dense MLP works on."""
+    return when(kbit_prepared > 0, prepared_working_bytes, plain_working_bytes)
+
+
+@term("bytes per token", source=_TRACE)
+def scattered_working_bytes(
+    routing_hidden_bytes: Any, scattered_hidden_bytes: Any, experts_per_token: Any, hidden_size: Any
+) -> Any:
+    """Experts' outputs on their way back to their tokens."""
+    return (routing_hidden_bytes + scattered_hidden_bytes * experts_per_token) * hidden_size
+
+
+@term("bytes per token", source=_TRACE)
+def passed_working_bytes(
+    form_working_passed_width: Any,
+    expert_width: Any,
+    form_working_passed_hidden: Any,
+    hidden_size: Any,
+    experts_per_token: Any,
+) -> Any:
+    """What the experts that a token passes work on in backward."""
+    one = form_working_passed_width * expert_width + form_working_passed_hidden * hidden_size
+    return experts_per_token * one
+
+
+@term("bytes per token", source=_TRACE)
+def expert_backward_bytes(
+    passed_working_bytes: Any,
+    form_working_hidden: Any,
+    hidden_size: Any,
+    expert_count: Any,
+    form_working_every_width: Any,
+    expert_width: Any,
+    form_working_shared: Any,
+    shared_expert_width: Any,
+) -> Any:
+    """What routed experts work on in backward, where shared ones are done with."""
+    every = expert_count * form_working_every_width * expert_width
+    return passed_working_bytes + form_working_hidden * hidden_size + every + form_working_shared * shared_expert_width
+
+
+@term("bytes per token", source=_TRACE)
+def grouped_working_bytes(scattered_working_bytes: Any, expert_backward_bytes: Any) -> Any:
+    """What experts work on in one grouped product, at its largest."""
+    return maximum(scattered_working_bytes, expert_backward_bytes)
+
+
+@term("bytes per token", source=_TRACE)
+def looped_working_bytes(kbit_prepared: Any, expert_loop_bytes: Any, hidden_size: Any) -> Any:
+    """What is left beside the last of the experts that a loop goes through one by one."""
+    return (1 + kbit_prepared) * expert_loop_bytes * hidden_size
+
+
+@term("bytes per token", source=_TRACE)
+def working_bytes(
+    moe_layer_count: Any,
+    stack_linear_experts: Any,
+    looped_working_bytes: Any,
+    grouped_working_bytes: Any,
+    dense_working_bytes: Any,
+) -> Any:
+    """What the last layer's MLP, or its experts, work on in backward."""
+    experts = when(stack_linear_experts > 0, looped_working_bytes, grouped_working_bytes)
+    return when(moe_layer_count > 0, experts, dense_working_bytes)
 
 
 @term("bytes", source=_TRACE)
-def layer_working_tensors(
+def layer_working_tensors(tokens_per_micro_batch: Any, working_bytes: Any) -> Any:
+    """The same for all tokens at work."""
+    return tokens_per_micro_batch * working_bytes
+
+
+@term("bytes", source=_TRACE)
+def matrix_working_tensors(
+    dequantised_matrix: Any,
     tokens_per_micro_batch: Any,
-    layer_hidden_bytes: Any,
+    matrix_hidden_bytes: Any,
     hidden_size: Any,
-    layer_mlp_bytes: Any,
+    matrix_mlp_bytes: Any,
     mlp_width: Any,
 ) -> Any:
-    """What the last layer's MLP works on in backward."""
-    return tokens_per_micro_batch * (layer_hidden_bytes * hidden_size + layer_mlp_bytes * mlp_width)
+    """What stands beside a matrix that is turned into 16 bit, and the matrix."""
+    beside = tokens_per_micro_batch * (matrix_hidden_bytes * hidden_size + matrix_mlp_bytes * mlp_width)
+    return dequantised_matrix + beside
 
 
 @term("bytes", source=_TRACE)
@@ -495,29 +260,47 @@ def recomputed_segment(layer_activations: Any, layer_working_tensors: Any) -> An
 
 
 @term("bytes", source=_TRACE)
+def norm_offset(stream_norm_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any) -> Any:
+    """The final norm's input, which is gone when the last layer is made anew."""
+    return stream_norm_bytes * tokens_per_micro_batch * hidden_size
+
+
+@term("bytes", source=_TRACE)
 def recomputed_layer(
     layer_activations: Any,
-    hidden_tensor: Any,
+    norm_offset: Any,
     kept_logits: Any,
     adapter_casts: Any,
     layer_casts: Any,
     reached_layers: Any,
 ) -> Any:
     """Checkpointed: the last layer made anew, the 16-bit copies it makes, and the kept scores."""
-    return layer_activations - hidden_tensor + kept_logits + (adapter_casts + layer_casts) / reached_layers
+    casts = (adapter_casts + layer_casts) / maximum(1, reached_layers)
+    return layer_activations - norm_offset + kept_logits + casts
 
 
 @term("bytes", source=_TRACE)
-def last_layer_extra(
-    layer_working_tensors: Any,
-    dequantised_matrix: Any,
-    checkpointing_on: Any,
-    recomputed_layer: Any,
-    previous_output: Any,
-) -> Any:
-    """What the last layer adds to what is saved."""
-    extra = when(checkpointing_on > 0, recomputed_layer, previous_output)
-    return layer_working_tensors + dequantised_matrix + extra
+def last_layer_kept(checkpointing_on: Any, recomputed_layer: Any, previous_output: Any) -> Any:
+    """Beside what the last layer works on: the layer made anew, or the output of the step before."""
+    return when(checkpointing_on > 0, recomputed_layer, previous_output)
+
+
+@term("bytes", source=_TRACE)
+def widest_extra(trains_head: Any, head_forward_extra: Any, layer_working_tensors: Any, last_layer_kept: Any) -> Any:
+    """What the last layer's MLP adds to what is saved: in backward, or below a trained head in forward."""
+    return when(trains_head > 0, head_forward_extra, layer_working_tensors + last_layer_kept)
+
+
+@term("bytes", source=_TRACE)
+def product_extra(trains_head: Any, head_product_extra: Any, matrix_working_tensors: Any, last_layer_kept: Any) -> Any:
+    """What one product adds: that of a dequantised matrix, or of a trained head's gradient."""
+    return when(trains_head > 0, head_product_extra, matrix_working_tensors + last_layer_kept)
+
+
+@term("bytes", source=_TRACE)
+def last_layer_extra(widest_extra: Any, product_extra: Any, head_cast_extra: Any) -> Any:
+    """What the last layer, or a trained head's own backward, adds to what is saved."""
+    return maximum(widest_extra, product_extra, head_cast_extra)
 
 
 @term("bytes", source=_TRACE)
@@ -575,6 +358,31 @@ def same_half_type(stored_half_type: Any, computed_half_type: Any) -> Any:
 
 
 @term("switch")
-def traced_available(autocast_on: Any, same_half_type: Any, scores_stored: Any, optimizer_traced: Any) -> Any:
-    """1 when a traced formula exists: 16-bit compute in the base's type, no stored scores, Adam or 8-bit Adam."""
-    return autocast_on * same_half_type * (1 - scores_stored) * optimizer_traced
+def kernel_traced(form_attention_score: Any, attention_kernels: Any, kernel_row: Any) -> Any:
+    """1 when what attention keeps was traced: by the kernel, or by the form where it stores scores in any case."""
+    return when(form_attention_score > 0, 1, attention_kernels.traced[kernel_row])
+
+
+@term("switch")
+def format_traced(storage_formats: Any, storage_row: Any) -> Any:
+    """1 when a step over a base in this format was traced, or held against public runs."""
+    return storage_formats.traced[storage_row]
+
+
+@term("switch")
+def precision_traced(same_half_type: Any, autocast_active: Any, fp32_base: Any) -> Any:
+    """1 when the step's precision was traced: a base computed in its own 16-bit type, or cast by autocast."""
+    return same_half_type * when(autocast_active + 1 - fp32_base > 0, 1, 0)
+
+
+@term("switch")
+def traced_available(
+    autocast_on: Any,
+    precision_traced: Any,
+    format_traced: Any,
+    kernel_traced: Any,
+    optimizer_traced: Any,
+    method_traced: Any,
+) -> Any:
+    """1 when a traced formula exists: 16-bit compute in the base's type, no eager attention, Adam or 8-bit Adam."""
+    return autocast_on * precision_traced * format_traced * kernel_traced * optimizer_traced * method_traced

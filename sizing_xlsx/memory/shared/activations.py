@@ -9,12 +9,6 @@ _TRACE = "allocation trace: PyTorch 2.13"
 token_id_bytes = Constant(16, "bytes per token", "Token ids and labels", _TRACE, "traced")
 
 
-@term("values")
-def logit_values(tokens_per_micro_batch: Any, vocabulary_size: Any) -> Any:
-    """Output scores: one per token and vocabulary entry."""
-    return tokens_per_micro_batch * vocabulary_size
-
-
 @term("bytes", source=_TRACE)
 def matrix_workspaces(matrix_workspace_bytes: Any) -> Any:
     """Workspace of the matrix library, for the forward and the backward thread."""

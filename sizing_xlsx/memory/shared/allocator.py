@@ -55,12 +55,6 @@ def reserve_for_recomputing(
 
 
 @term("bytes", source=_BAND)
-def reserve_for_saved(saved_layers: Any, reserve_activation_divisor: Any) -> Any:
-    """Not checkpointed: a share of what the layers keep."""
-    return saved_layers / reserve_activation_divisor
-
-
-@term("bytes", source=_BAND)
 def allocator_reserve(
     reserve_for_blocks: Any, checkpointing_on: Any, reserve_for_recomputing: Any, reserve_for_saved: Any
 ) -> Any:

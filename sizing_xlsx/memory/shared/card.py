@@ -11,7 +11,7 @@ other_tenants_gb = Input(
     Number(0, 10_000),
     0,
     "Used by other programs",
-    "Data pipelines on the card (RAPIDS, cuDF), a desktop, other tenants: memory of their own.",
+    "Memory that others hold on the card: a desktop, another tenant, a data pipeline (RAPIDS, cuDF).",
 )
 outside_pytorch_gb = Constant(
     0.8,
@@ -27,6 +27,17 @@ outside_pytorch_gb = Constant(
 def gpu_row(gpus: Any, gpu_choice: Any) -> Any:
     """Row of the card in the table of GPUs."""
     return gpus.row_of(gpu_choice)
+
+
+@check(
+    "gpu_choice is {gpu_choice}, which is not listed as an NVIDIA card; the measured stack was CUDA, and another"
+    " vendor's keeps and reserves other memory",
+    fault=False,
+)
+@term("switch")
+def card_runs_cuda(gpus: Any, gpu_row: Any) -> Any:
+    """1 when the card is NVIDIA's: its stack is CUDA, as in the measured runs."""
+    return gpus.cuda[gpu_row]
 
 
 @overridable(Number(0.001, 100_000), input_name="gpu_capacity_override_gb")

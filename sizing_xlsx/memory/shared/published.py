@@ -9,9 +9,9 @@ _ARTICLE = "both articles"
 
 
 @term("bytes per token", source=_ARTICLE)
-def published_score_bytes(scores_stored: Any, attention_heads: Any, sequence_length: Any, compute_bytes: Any) -> Any:
+def published_score_bytes(scores_stored: Any, attention_heads: Any, tokens_per_row: Any, compute_bytes: Any) -> Any:
     """Attention scores of one layer, per token, when attention stores them."""
-    return scores_stored * attention_heads * sequence_length * compute_bytes
+    return scores_stored * attention_heads * tokens_per_row * compute_bytes
 
 
 @term("bytes", source=_ARTICLE)

@@ -68,9 +68,9 @@ verdict_basis = Input(
 
 
 @term("tokens")
-def tokens_per_micro_batch(batch_size: Any, sequence_length: Any) -> Any:
+def tokens_per_micro_batch(batch_size: Any, tokens_per_row: Any) -> Any:
     """Tokens on the card at one time; every activation is a multiple of this figure."""
-    return batch_size * sequence_length
+    return batch_size * tokens_per_row
 
 
 @term("rows")
@@ -120,10 +120,16 @@ def checkpointing_on(switches: Any, activation_checkpointing: Any) -> Any:
     return switches.value[switches.row_of(activation_checkpointing)]
 
 
+@term("row")
+def kernel_row(attention_kernels: Any, attention_implementation: Any) -> Any:
+    """Row of the attention implementation in its table."""
+    return attention_kernels.row_of(attention_implementation)
+
+
 @term("switch")
-def scores_stored(attention_kernels: Any, attention_implementation: Any) -> Any:
+def scores_stored(attention_kernels: Any, kernel_row: Any) -> Any:
     """1 when attention keeps its scores for backward."""
-    return attention_kernels.stores_scores[attention_kernels.row_of(attention_implementation)]
+    return attention_kernels.stores_scores[kernel_row]
 
 
 @term("row")
@@ -160,6 +166,6 @@ def gradients_accumulate(gradient_accumulation: Any) -> Any:
     fault=False,
 )
 @term("switch")
-def sequence_within_model(maximum_positions: Any, sequence_length: Any) -> Any:
+def sequence_within_model(maximum_positions: Any, tokens_per_row: Any) -> Any:
     """1 when the model was made for sequences this long."""
-    return when((maximum_positions > 0) & (sequence_length > maximum_positions), 0, 1)
+    return when((maximum_positions > 0) & (tokens_per_row > maximum_positions), 0, 1)

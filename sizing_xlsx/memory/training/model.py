@@ -82,6 +82,12 @@ def layer_vector_parameters(layer_vectors: Any, hidden_size: Any, mlp_width: Any
     return layer_vectors * hidden_size + mlp_width
 
 
+@term("values")
+def logit_values(tokens_per_micro_batch: Any, vocabulary_size: Any) -> Any:
+    """Output scores: one per token and vocabulary entry."""
+    return tokens_per_micro_batch * vocabulary_size
+
+
 @term("parameters")
 def embedding_parameters(vocabulary_size: Any, hidden_size: Any) -> Any:
     """Weights of the token embedding, and as many of the output head."""
@@ -112,6 +118,12 @@ def matrices_only_parameters(layer_count: Any, layer_matrix_parameters: Any, emb
 def maximum_positions(training_models: Any, model_row: Any) -> Any:
     """The longest sequence the shape is meant for; 0 when it does not say."""
     return training_models.maximum_positions[model_row]
+
+
+@term("tokens")
+def tokens_per_row(sequence_length: Any) -> Any:
+    """Tokens of the longest row."""
+    return sequence_length
 
 
 @check("attention_heads is {attention_heads}; it must divide hidden_size, which is {hidden_size}")

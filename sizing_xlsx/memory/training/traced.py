@@ -11,6 +11,7 @@ from ...formula.primitives import maximum, minimum, when
 from ..shared.run import small_tensor
 
 _TRACE = "allocation trace: PyTorch 2.13"
+_BAND = "fitted as an upper band over the article sweeps, one NVIDIA H100: never too low there"
 stream_vectors = Constant(
     6,
     "count",
@@ -394,3 +395,9 @@ def reserve_for_gradients(
 def traced_available(scores_stored: Any, optimizer_traced: Any, fp32_storage: Any) -> Any:
     """1 when a traced formula exists: no stored scores, Adam or 8-bit Adam, fp32 storage."""
     return (1 - scores_stored) * optimizer_traced * fp32_storage
+
+
+@term("bytes", source=_BAND)
+def reserve_for_saved(saved_layers: Any, reserve_activation_divisor: Any) -> Any:
+    """Not checkpointed: a share of what the layers keep."""
+    return saved_layers / reserve_activation_divisor

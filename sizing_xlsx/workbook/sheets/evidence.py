@@ -25,7 +25,8 @@ _DATA_ROW = 55  # where the charts' figures begin on Chart data
 _NONE = "none"
 
 
-def _percent(value: float, digits: int) -> str:
+def percent(value: float, digits: int) -> str:
+    """A share as a percentage, in words."""
     return f"{fixed(value * 100, digits)}%"
 
 
@@ -44,7 +45,7 @@ def _some(area: str, formula: str, otherwise: str = _NONE) -> str:
 
 
 def _said(function: Callable[[Sequence[float]], float], values: Sequence[float], digits: int) -> str:
-    return _percent(function(values), digits) if values else _NONE
+    return percent(function(values), digits) if values else _NONE
 
 
 def write_strip(book: Book, runs: Runs, last: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import page
+from . import public_runs
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -13,7 +14,7 @@ TITLE = "Notes"
 
 
 def write(book: Book) -> None:
-    """Template notes, then provenance."""
+    """Template notes, what other people's runs rest on, then provenance."""
     ws, styles = book.sheet(TITLE), book.styles
     put = book.putter(ws)
     last = page.plain_sheet(book, TITLE, sentence=book.template["subject"] + ".", rows_repeated=None, freeze=(2, 0))
@@ -23,6 +24,8 @@ def write(book: Book) -> None:
         put(row, 1, name, styles.variant("label_b", vertical="top"))
         put(row, 2, words, styles.variant("text_w", vertical="top"))
         row += 1
+    if book.public_runs:
+        row = public_runs.write_notes(book, book.public_runs, row, last)
     row = page.section(ws, styles, row, last_column=last, name="Provenance", put=put)
     for name, words in book.provenance.items():
         put(row, 1, name, styles["label"])

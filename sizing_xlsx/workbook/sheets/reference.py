@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import textwrap
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...formula.declare import label_of
 from ...formula.engine import value_of
@@ -19,59 +20,76 @@ if TYPE_CHECKING:
 PRESETS, GPUS = "Presets", "GPUs"
 # Terms shown in each row of a table, as live formulas over the row's own cells.
 _LIVE = {
-    "models": ("layer_matrix_parameters", "layer_bias_parameters", "preset_base_parameter_count"),
+    "models": (
+        "preset_base_parameter_count", "active_parameters", "embedding_parameters", "head_parameters",
+        "all_expert_parameters", "kv_values_per_token_per_layer", "convertible_parameters",
+    ),
     "training_models": ("layer_matrix_parameters", "preset_parameter_count"),
-}
-_OWN_TABLES = ("models", "training_models", "storage_formats")
+}  # fmt: skip
+# Of a table that is too wide to be read: the columns before its source. The others, and the terms that the live ones
+# rest on, stand behind the right edge.
+_IN_VIEW = {
+    "models": (
+        "layer_form", "hidden_size", "layer_count", "attention_heads", "kv_heads", "head_dimension", "mlp_width",
+        "vocabulary_size", "maximum_positions", "sliding_window",
+    ),
+    "layer_forms": (
+        "norms_d", "attention_q", "attention_kv", "attention_nh", "mlp_ff", "moe_k_e", "moe_k_d", "shared_s",
+        "final_norm_d", "extra_score_bytes",
+    ),
+}  # fmt: skip
+_STEPS = {
+    "models": (
+        "query_width", "kv_width", "attention_output_width", "patterned_moe_layers", "moe_layer_count",
+        "kv_expansion_width", "kv_parameters", "patterned_full_layers", "attention_parameters",
+        "all_attention_parameters", "mlp_parameters", "all_mlp_parameters", "expert_parameters",
+        "shared_expert_parameters", "all_shared_parameters", "router_parameters", "mlp_layer_biases", "bias_parameters",
+        "norm_parameters", "embedding_width", "layers_parameters", "outer_parameters", "full_layer_count",
+        "windowed_layer_count",
+    ),
+}  # fmt: skip
+_STEP_WIDTH = 16  # characters
+_COLUMN = "column "  # before the name of a column, for a term may have the same
+_OWN_TABLES = ("models", "training_models", "storage_formats", "stacks", "layer_forms")
 _GPU_COLUMNS = (
-    ("vendor", "Vendor", ""), ("architecture", "Architecture", ""), ("marketed_gb", "Label", "GB"),
-    ("usable_bytes", "Usable by the framework", "bytes"), ("driver_total_bytes", "Driver total", "bytes"),
+    ("vendor", "Vendor", ""), ("architecture", "Architecture", ""), ("marketed_gb", "Label, as sold", "GB"),
+    ("usable_bytes", "Usable by the framework", "bytes"), ("usable_gb", "Usable", "GB"),
+    ("usable_mib", "Usable", "MiB"), ("driver_total_bytes", "Driver total", "bytes"), ("ecc", "ECC as shipped", ""),
+    ("ecc_memory_share", "ECC takes, while on", "of memory"), ("cuda", "CUDA stack", "1 yes"),
     ("matmul_workspace_bytes", "Matrix workspace", "bytes"), ("bandwidth_gb_per_s", "Bandwidth", "GB/s"),
-    ("bf16_dense_tflops", "16-bit dense", "TFLOP/s"), ("power_w", "Power", "W"),
-    ("price_usd_per_hour", "Price, illustrative", "USD per hour"), ("release_year", "Year", ""),
+    ("fp32_tflops", "fp32", "TFLOP/s"), ("tf32_dense_tflops", "tf32 dense", "TFLOP/s"),
+    ("bf16_dense_tflops", "16-bit dense", "TFLOP/s"), ("fp8_dense_tflops", "fp8 dense", "TFLOP/s"),
+    ("int8_dense_tops", "int8 dense", "TOP/s"), ("power_w", "Power", "W"), ("interconnect", "Links", ""),
+    ("interconnect_gb_per_s", "Links, both ways", "GB/s"),
+    ("price_usd_per_hour", "Price, illustrative", "USD per hour"), ("price_as_of", "Price as of", ""),
+    ("release_year", "Year", ""),
 )  # fmt: skip
+_USABLE = {"usable_gb": "bytes_per_gb", "usable_mib": "bytes_per_mib"}  # beside the bytes; nvidia-smi counts in MiB
+_SOURCE_LINE = 400  # characters between the names and the right edge of the sheet
+_FORMATS = {"ecc_memory_share": "r_share", "usable_gb": "r_calc2", "usable_mib": "r_calc0"}
 _GPU_SOURCES = (
     ("usable_basis", "Usable"), ("memory_source", "memory"), ("bandwidth_source", "bandwidth"),
-    ("flops_source", "speed"), ("power_source", "power"), ("price_source", "price"), ("interconnect_source", "links"),
+    ("flops_source", "speed, 16-bit and fp8"), ("precision_source", "other speeds"), ("ecc_source", "ECC"),
+    ("power_source", "power"), ("price_source", "price"), ("interconnect_source", "links"),
     ("matmul_workspace_source", "matrix workspace"),
 )  # fmt: skip
 
 
 def write(book: Book) -> None:
     """The Presets sheet: models, formats, choices, models that cannot be sized yet; and the GPUs sheet."""
-    ws, styles, used = book.sheet(PRESETS), book.styles, book.used_tables
-    put = book.putter(ws)
+    ws, used = book.sheet(PRESETS), book.used_tables
     last = page.plain_sheet(
         book, PRESETS, sentence="Shapes, formats and choices that formulas look up, with their sources."
     )
     row = 2
     for name in _OWN_TABLES:
         if name in used:
-            row = _table(book, row, last, used[name], _sources(book, name), "")
+            row = _table(book, row, last, used[name], _sources(book, name))
+    if "models" in used:
+        row = _unsized(book, row, last)
     for name, table in used.items():
         if name not in _OWN_TABLES and name != "gpus":
-            row = _table(book, row, last, table, {}, book.presets.option_sources[name])
-    if "models" in used:
-        row = page.section(
-            ws,
-            styles,
-            row,
-            last_column=last,
-            name="Models that are not offered yet",
-            put=put,
-            space_below=False,
-        )
-        ws.set_row(row, book.look["rows"]["header"])
-        for column, text in ((1, "Model"), (2, "Family"), (4, "Why")):
-            put(row, column, text, styles["th" if column == 1 else "th_i"])
-        put(row, 3, "", styles["th"])
-        row += 1
-        for model in book.presets.unsized_models:
-            put(row, 1, model.name, styles["r_label"])
-            put(row, 2, model.family, styles["r_text_i"])
-            put(row, 3, "", styles["r_label"])
-            put(row, 4, model.why_not, styles["r_text_i"])
-            row += 1
+            row = _table(book, row, last, table, {}, source=book.presets.option_sources[name])
     page.print_area(ws, row, last)
     _gpus(book)
 
@@ -81,15 +99,82 @@ def _sources(book: Book, name: str) -> dict[str, str]:
         "models": [(row["model"], row["shape_source"]) for row in book.presets.model_sources],
         "training_models": [(row["name"], row["source"]) for row in book.presets.training_model_rows],
         "storage_formats": [(row["name"], row["source"]) for row in book.presets.storage_rows],
+        "stacks": [(row["name"], row["source"]) for row in book.presets.stack_rows],
+        "layer_forms": [(row["name"], row["source"]) for row in book.presets.layer_form_rows],
     }[name]
-    return {key: source or "" for key, source in rows}
+    own = {row.name: f"own: {row.file}, as entered" for row in book.presets.own if row.table == name}
+    return {key: source or "" for key, source in rows} | own
 
 
-def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str], source: str) -> int:
-    """One table with named columns; source: of the whole table, else one a row. Returns the next free row."""
+def _unsized(book: Book, row: int, last: int) -> int:
+    """Models that no job sizes yet: those that are counted with their figures, the others with the reason alone."""
+    own = {model.name: f"own, {model.file}: " for model in book.presets.own if model.table == "models"}
+    reasons = {model.name: own.get(model.name, "") + model.why_not for model in book.presets.unsized_models}
+    counted = book.presets.counted_models
+    if len(counted):
+        row = _table(book, row, last, counted, reasons, like="models", title="Models that are not offered yet")
+    others = [model for model in book.presets.unsized_models if model.name not in counted.keys]
+    if not others:
+        return row
     ws, styles = book.sheet(PRESETS), book.styles
     put = book.putter(ws)
-    title = table.name.replace("_", " ").capitalize()
+    title = "Models that are not counted"
+    row = page.section(ws, styles, row, last_column=last, name=title, put=put, space_below=False)
+    ws.set_row(row, book.look["rows"]["header"])
+    for column, text in ((1, "Model"), (2, "Family"), (4, "Why")):
+        put(row, column, text, styles["th" if column == 1 else "th_i"])
+    put(row, 3, "", styles["th"])
+    for model in others:
+        row += 1
+        put(row, 1, model.name, styles["r_label"])
+        put(row, 2, model.family, styles["r_text_i"])
+        put(row, 3, "", styles["r_label"])
+        put(row, 4, reasons[model.name], styles["r_text_i"])
+    return row + 1
+
+
+class _Layout(NamedTuple):
+    """Where the columns of a table and its live terms stand on the sheet."""
+
+    columns: dict[str, int]
+    live: dict[str, int]
+
+
+def _layout(table: Table, like: str, last: int) -> _Layout:
+    live = _LIVE.get(like, ())
+    in_view = _IN_VIEW.get(like, tuple(table.columns))
+    columns = {name: at for at, name in enumerate(in_view, 2)}
+    terms = {name: at for at, name in enumerate(live, 2 + len(columns))}
+    behind = last + 1
+    for name in table.columns:
+        if name not in columns:
+            columns[name] = behind
+            behind += 1
+    for name in _STEPS.get(like, ()):
+        terms[name] = behind
+        behind += 1
+    return _Layout(columns, terms)
+
+
+def _table(
+    book: Book,
+    row: int,
+    last: int,
+    table: Table,
+    sources: dict[str, str],
+    *,
+    source: str = "",
+    like: str = "",
+    title: str = "",
+) -> int:
+    """One table with named columns; returns the next free row.
+
+    sources: of each row, or source: of the whole table. like: the table whose columns and live terms it has; then
+    formulas do not look it up and its columns have no names.
+    """
+    ws, styles = book.sheet(PRESETS), book.styles
+    put = book.putter(ws)
+    title = title or table.name.replace("_", " ").capitalize()
     note = f"Source: {source}" if source else None
     row = page.section(
         ws, styles, row, last_column=last, name=title, put=put, note=note, note_column=4, space_below=False
@@ -97,26 +182,22 @@ def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str
     ws.set_row(row, book.look["rows"]["header_two_lines"])
     put(row, 1, "Name", styles["th_open"])
     put(row + 1, 1, "", styles["th_ul"])
-    for column, name in enumerate(table.columns, 2):
-        unit, text = table.units[name], label_of(name)
-        put(row, column, text, styles["th_open_i" if unit == "text" else "th_open_r"])
-        put(
-            row + 1,
-            column,
-            "" if unit == "text" else unit.partition(" per ")[0],
-            styles["th_ui" if unit == "text" else "th_u"],
-        )
-    live = _LIVE.get(table.name, ())
-    for column, key in enumerate(live, 2 + len(table.columns)):
-        put(row, column, book.label_of(key).removesuffix(", preset"), styles["th_open_r"])
-        put(row + 1, column, "count", styles["th_u"])
+    layout = _layout(table, like or table.name, last)
+    heads = [(at, label_of(name), table.units[name].partition(" per ")[0]) for name, at in layout.columns.items()]
+    heads += [(at, book.label_of(key).removesuffix(", preset"), "count") for key, at in layout.live.items()]
+    for column, text, unit in heads:
+        is_text = unit == "text"
+        put(row, column, text, styles["th_open_i" if is_text else "th_open_r"])
+        put(row + 1, column, "" if is_text else unit, styles["th_ui" if is_text else "th_u"])
+        if column > last:
+            ws.set_column(column, column, _STEP_WIDTH)
     if sources:
-        put(row, last - 1, "Source", styles["th_open_i"])
+        put(row, last - 1, "Why" if like else "Source", styles["th_open_i"])
         put(row + 1, last - 1, "", styles["th_ui"])
     first = row + 2
     for at, key in enumerate(table.keys):
         put(first + at, 1, key, styles["r_label"])
-        for column, name in enumerate(table.columns, 2):
+        for name, column in layout.columns.items():
             value: Any = table.columns[name][at]
             if table.units[name] == "text":
                 put(first + at, column, value, styles["r_text_i"])
@@ -128,41 +209,46 @@ def _table(book: Book, row: int, last: int, table: Table, sources: dict[str, str
                     value,
                     styles["r_calc0"] if whole else styles.variant("r_calc0", format="general"),
                 )
-        _write_live(book, table, live, first + at, at)
+        _write_live(book, table, like or table.name, layout, first + at, at)
         if sources:
             words = sources.get(key) or "added by the planner"
             put(first + at, last - 1, words, styles.variant("r_help", indent=1))
             ws.set_row(first + at, page.wrapped_height((words, book.look["sheets"][PRESETS]["widths"][-2])))
     end = first + len(table.keys) - 1
-    book.define(column_name(table.name, None), PRESETS, first, 1, end)
-    for column, name in enumerate(table.columns, 2):
-        if (table.name, name) in book.used_columns:
-            book.define(column_name(table.name, name), PRESETS, first, column, end)
+    if not like:
+        book.define(column_name(table.name, None), PRESETS, first, 1, end)
+        for name, column in layout.columns.items():
+            if (table.name, name) in book.used_columns:
+                book.define(column_name(table.name, name), PRESETS, first, column, end)
     return end + 1
 
 
-def _write_live(book: Book, table: Table, live: tuple[str, ...], row: int, at: int) -> None:
+def _write_live(book: Book, table: Table, like: str, layout: _Layout, row: int, at: int) -> None:
     """Terms of one row of a table: the trees of the formulas, over the cells of the row."""
     from xlsxwriter.utility import xl_col_to_name
 
-    cells = {key: f"${xl_col_to_name(column)}{row + 1}" for column, key in enumerate([*table.columns, *live], 2)}
-    values = {**book.values, **{key: values[at] for key, values in table.columns.items()}}
-    for column, key in enumerate(live, 2 + len(table.columns)):
-        tree = _over_row(book, book.job.trees[key], table, live)
+    places = {**{_COLUMN + name: column for name, column in layout.columns.items()}, **layout.live}
+    cells = {key: f"${xl_col_to_name(column)}{row + 1}" for key, column in places.items()}
+    values = {**book.values, **{_COLUMN + name: values[at] for name, values in table.columns.items()}}
+    for key in book.job.order:
+        if key not in layout.live:
+            continue
+        tree = _over_row(book, book.job.trees[key], like, tuple(layout.live))
         values[key] = value_of(tree, values, book.job.tables)
         formula = sheet_formula(tree, lambda symbol: cells.get(symbol) or book.cell_name(symbol))
-        book.put(book.sheet(PRESETS), row, column, Raw(formula, values[key]), book.styles["r_calc0"])
+        book.put(book.sheet(PRESETS), row, layout.live[key], Raw(formula, values[key]), book.styles["r_calc0"])
 
 
-def _over_row(book: Book, tree: Expr, table: Table, stop: tuple[str, ...]) -> Expr:
-    """The tree with each look-up in the table replaced by the column's name, and terms opened down to those."""
-    if tree.op == "cell" and tree.args[0].args[0] == table.name:
-        return symbol_of(tree.args[0].args[1], tree.unit)
+def _over_row(book: Book, tree: Expr, table: str, stop: tuple[str, ...]) -> Expr:
+    """The tree with each look-up in the table replaced by a cell of the row, and terms opened down to `stop`."""
+    if tree.op == "cell" and tree.args[0].args[0] == table:
+        return symbol_of(_COLUMN + tree.args[0].args[1], tree.unit)
     if tree.op == "name":
         symbol = tree.args[0]
         preset = f"preset_{symbol}" if symbol in book.job.overrides else symbol
-        opened = preset in book.job.trees and symbol not in stop
-        return _over_row(book, book.job.trees[preset], table, stop) if opened else tree
+        if preset in stop:
+            return symbol_of(preset, tree.unit)
+        return _over_row(book, book.job.trees[preset], table, stop) if preset in book.job.trees else tree
     inner = tuple(_over_row(book, child, table, stop) for child in children(tree))
     return Expr(tree.op, inner, tree.unit) if inner else tree
 
@@ -173,7 +259,9 @@ def _gpus(book: Book) -> None:
     last = page.plain_sheet(
         book,
         GPUS,
-        sentence="The framework can address less than the label says. Cards of unknown total need an own capacity.",
+        sentence="Label and usable memory differ, and most labels count GiB. Totals are those of the card as shipped,"
+        " less what ECC takes where it is on. MIG slices stand last; their memory is assumed. Prices are illustrative:"
+        " type your own.",
         rows_repeated=(0, 3),
         freeze=(4, 2),
     )
@@ -189,7 +277,11 @@ def _gpus(book: Book) -> None:
         put(2, column, text, styles["th_open_r" if numeric else "th_open_i"])
         put(3, column, unit, styles["th_u" if numeric else "th_ui"])
         for at, name in enumerate(table.keys):
-            _gpu_cell(book, 4 + at, column, key, rows[name].get(key), numeric)
+            if key in _USABLE:
+                _usable(book, 4 + at, column, key, rows[name]["usable_bytes"])
+            else:
+                value = table.columns[key][at] if key == "cuda" else rows[name][key]
+                _gpu_cell(book, 4 + at, column, key, value, numeric)
     for at, name in enumerate(table.keys):
         put(4 + at, 1, name, styles["r_label"])
         note = rows[name]["note"] or ""
@@ -200,32 +292,63 @@ def _gpus(book: Book) -> None:
     for column, (key, _, _) in enumerate(_GPU_COLUMNS, 2):
         if ("gpus", key) in book.used_columns:
             book.define(column_name("gpus", key), GPUS, 4, column, end)
+        if key == "price_usd_per_hour":
+            _prices(book, 4, end, column)
     row = page.section(ws, styles, end + 1, last_column=last, name="Where the figures come from", put=put)
     for name in table.keys:
         words = "; ".join(f"{label}: {rows[name][key]}" for key, label in _GPU_SOURCES if rows[name].get(key))
-        put(row, 1, name, styles["r_label"])
-        page.fill_row(
-            ws,
-            row,
-            2,
-            last - 2,
-            styles["r_label"],
-            page.wrapped_height((words, book.look["sheets"][GPUS]["widths"][-2])),
-        )
-        put(row, last - 1, words, styles.variant("r_help", indent=1))
-        row += 1
+        for at, line in enumerate(textwrap.wrap(words, _SOURCE_LINE)):  # each runs on over the empty cells beside it
+            style = styles.variant("r_help", wrap=False, indent=1)
+            page.fill_row(ws, row, 1, last - 1, styles["r_label"])
+            put(row, 1, name if at == 0 else "", styles["r_label"])
+            put(row, 2, line, style)
+            row += 1
     page.print_area(ws, row, last, [end + 1])
 
 
 def _gpu_cell(book: Book, row: int, column: int, key: str, value: Any, numeric: bool) -> None:
     ws, styles = book.sheet(GPUS), book.styles
-    if ("gpus", key) in book.used_columns:  # a formula reads it: unknown is 0, not a word
+    if key == "price_usd_per_hour":  # a planner's own to change; empty is not known
+        book.put(ws, row, column, value, styles.variant("g_dec3", format="n2"))
+    elif ("gpus", key) in book.used_columns:  # a formula reads it: unknown is 0, not a word
         book.put(ws, row, column, value or 0, styles["r_calc0" if value else "r_none"])
     elif value is None or value == "":
-        book.put(ws, row, column, "unknown" if numeric else "", styles["r_none" if numeric else "r_help"])
+        style = styles["r_none"] if numeric else styles.variant("r_help", indent=1)
+        book.put(ws, row, column, "unknown" if numeric or key == "ecc" else "", style)
     elif isinstance(value, str):
         book.put(ws, row, column, value, styles.variant("r_help", indent=1, wrap=False))
     elif key == "release_year":
         book.put(ws, row, column, value, styles.variant("r_calc0", format="general"))
     else:
-        book.put(ws, row, column, value, styles["r_calc2" if key == "price_usd_per_hour" else "r_calc0"])
+        book.put(ws, row, column, value, styles[_FORMATS.get(key, "r_calc0" if value == int(value) else "r_calc1")])
+
+
+def _usable(book: Book, row: int, column: int, key: str, usable: int | None) -> None:
+    """Usable memory in another unit: live, over the bytes beside it."""
+    at = 2 + [name for name, _, _ in _GPU_COLUMNS].index("usable_bytes")
+    bytes_here, unit = page.cell(row, at, column_fixed=True), _USABLE[key]
+    formula = f'=IF({bytes_here}>0,{bytes_here}/{book.cell_name(unit)},"unknown")'
+    style = book.styles[_FORMATS[key] if usable else "r_none"]
+    book.put(book.sheet(GPUS), row, column, Raw(formula, usable / book.values[unit] if usable else "unknown"), style)
+
+
+def _prices(book: Book, first: int, last: int, column: int) -> None:
+    """What may be typed as a price."""
+    right = "a number of USD from 0 to 100,000, or nothing"
+    book.sheet(GPUS).data_validation(
+        first,
+        column,
+        last,
+        column,
+        {
+            "validate": "decimal",
+            "criteria": "between",
+            "minimum": 0,
+            "maximum": 100_000,
+            "input_title": "Price per hour",
+            "input_message": "Of one card, in USD. The figures are illustrative; their sources stand below the table.",
+            "error_title": "Price per hour",
+            "error_message": f"Enter {right}.",
+            "error_type": "stop",
+        },
+    )

@@ -2,7 +2,7 @@
 
 The visible sheet holds the runs and their measured figures; the rows of "Validation workings" have their inputs.
 Both move when an allowance on Overrides is changed, and with nothing else on Sizing. A row without an id is spare:
-all its formulas show nothing until a run is typed or written into it.
+all its formulas show nothing until a run is typed or written into it. Below the charts stand other people's runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..book import Raw
 from ..inputs import validation
 from ..own_runs import COMPLETED, KEY, LONGEST_ID, LONGEST_SOURCE, figure_names, input_names
 from ..runs import VISIBLE, Run, Runs
-from . import evidence, run_workings
+from . import evidence, public_runs, run_workings
 from .run_workings import FIRST, OUTCOMES, TITLE, extra_cell, workings_cell
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _TYPED = {
     15: ("g_text_i", "r_text_i"), 18: ("g_dec3", "r_calc3"), 19: ("g_dec1", "r_calc1"), 20: ("g_note", "r_help"),
 }  # fmt: skip
 _NAMED = dict(zip(figure_names(), (2, 3, 15, 7, 12, 18, 19, 20), strict=True))  # figure -> column
+_CHART_ROWS = 21
 _LARGEST_GB = 1_000_000
 _SMALL_TEXT = 1.28  # characters of 10 points to one of the column's width, in a sentence
 _CHECK = "CHECK INPUT"
@@ -69,9 +70,13 @@ def write(book: Book) -> None:
     evidence.write_strip(book, runs, last)
     row = page.section(ws, styles, end + 3, last_column=last, name="What the runs show", put=put)
     evidence.write_charts(book, runs, row)
-    for at in range(21):
+    for at in range(_CHART_ROWS):
         ws.set_row(row + at, rows["chart"])
-    page.print_area(ws, row + 21, last, [FIRST + len(runs.sweep), end + 3])
+    below, breaks = row + _CHART_ROWS, [FIRST + len(runs.sweep), end + 3]
+    if book.public_runs:
+        breaks.append(below)
+        below = public_runs.write(book, book.public_runs, below, last)
+    page.print_area(ws, below, last, breaks)
     run_workings.write(book, runs)
 
 

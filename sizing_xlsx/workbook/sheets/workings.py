@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 
 TITLE, BOUNDARIES = "Workings", "Boundary workings"
 SUBJECTS = {
-    "units": "Units", "run": "The run", "card": "The card", "model": "The model", "adapters": "Adapters",
-    "activations": "Activations", "published": "Published accounting", "traced": "Traced list", "items": "Line items",
+    "units": "Units", "run": "The run", "card": "The card", "shape": "The model", "parameters": "Parameters",
+    "model": "The model", "methods": "The adapter method", "adapters": "Adapters",
+    "stack": "The training stack", "form": "The layer form",
+    "resident": "Resident memory", "layer": "One layer", "kept": "Kept until backward",
+    "activations": "Activations", "published": "Published accounting", "traced": "Moments, traced",
+    "items": "Line items",
     "allocator": "The allocator", "verdict": "The verdict", "figures": "Figures as they are shown",
 }  # fmt: skip
 _NAME, _WORDS, _MEANING = 4, 5, 6

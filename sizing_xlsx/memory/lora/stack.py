@@ -1,0 +1,132 @@
+"""The training stack: what a framework and its loss kernel do differently, as coefficients of one set of formulas."""
+
+from typing import Any
+
+from ...formula.declare import Choice, Constant, Input, Number, Whole, overridable, term
+from ...formula.primitives import floor, minimum
+
+_STACK = "the chosen row of the training stacks"
+_FUSED = "read from fused kernels and held against public runs of them"
+training_stack = Input(
+    "text",
+    Choice("stacks"),
+    "Plain loop, transformers 5",
+    "Training stack",
+    "The loop and its loss kernel: most of the difference between two people's runs.",
+)
+fused_norm_bytes = Constant(4, "bytes per value", "Inputs of a layer's norms, fused kernels", _FUSED, "traced")
+
+
+@term("row")
+def stack_row(stacks: Any, training_stack: Any) -> Any:
+    """Row of the training stack in its table."""
+    return stacks.row_of(training_stack)
+
+
+@overridable(Number(0, 100))
+@term("bytes per value", source=_STACK)
+def loss_forward_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per output score alive in the loss's forward, when the micro-batch is one row."""
+    return stacks.forward_logit_bytes[stack_row]
+
+
+@overridable(Number(0, 100))
+@term("bytes per value", source=_STACK)
+def loss_shift_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per output score more when the micro-batch has several rows: shifting the labels then copies."""
+    return stacks.shifted_logit_bytes[stack_row]
+
+
+@overridable(Number(0, 100))
+@term("bytes per value", source=_STACK)
+def loss_backward_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per output score alive in the loss's backward, the model's output dropped."""
+    return stacks.backward_logit_bytes[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_keeps_output(stacks: Any, stack_row: Any) -> Any:
+    """1 when the stack leaves it to the loop whether the model's output is kept; trainers drop it."""
+    return stacks.keeps_output[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_fused_norms(stacks: Any, stack_row: Any) -> Any:
+    """1 when norms are fused kernels that keep no fp32 copy."""
+    return stacks.fused_norms[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_fused_adapters(stacks: Any, stack_row: Any) -> Any:
+    """1 when adapters are computed by fused kernels."""
+    return stacks.fused_adapters[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_fused_loss(stacks: Any, stack_row: Any) -> Any:
+    """1 when output head and loss are one kernel, which never holds all output scores."""
+    return stacks.fused_loss[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_unties(stacks: Any, stack_row: Any) -> Any:
+    """1 when the framework keeps a tied output head apart from the embeddings."""
+    return stacks.unties[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_linear_experts(stacks: Any, stack_row: Any) -> Any:
+    """1 when experts are linear modules of their own, which a quantised format converts (transformers before 5)."""
+    return stacks.linear_experts[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK, label="Stack packs query, key and value")
+def stack_packs_qkv(stacks: Any, stack_row: Any) -> Any:
+    """1 when queries, keys and values come from one matrix of the framework's own, and share an adapter's input."""
+    return stacks.packed_qkv[stack_row]
+
+
+@overridable(Number(0, 100_000))
+@term("bytes per value", source=_STACK)
+def loss_row_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per row and vocabulary entry of a loss that works through each row in pieces."""
+    return stacks.row_logit_bytes[stack_row]
+
+
+@term("bytes", source=_STACK)
+def loss_rows(loss_row_bytes: Any, batch_size: Any, output_width: Any) -> Any:
+    """The piece of each row that such a loss works on."""
+    return loss_row_bytes * batch_size * output_width
+
+
+@overridable(Number(0, 100))
+@term("bytes per value", source=_STACK)
+def fused_loss_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per output score of the piece that a fused output head and loss work on."""
+    return stacks.fused_logit_bytes[stack_row]
+
+
+@term("count")
+def loss_pieces(output_width: Any, hidden_size: Any) -> Any:
+    """Pieces that a fused output head and loss work in: as many as the outputs are wider than the model."""
+    return 1 + floor((output_width - 1) / hidden_size)
+
+
+@term("bytes", source=_FUSED)
+def fused_loss_piece(stack_fused_loss: Any, fused_loss_bytes: Any, logit_values: Any, loss_pieces: Any) -> Any:
+    """Output scores of one piece."""
+    return stack_fused_loss * fused_loss_bytes * logit_values / loss_pieces
+
+
+@term("bytes", source=_STACK)
+def shifted_logits(loss_shift_bytes: Any, logit_values: Any, tokens_per_row: Any, output_width: Any) -> Any:
+    """Output scores that shifting the labels copies: all of several rows, none of a single one."""
+    beyond_one_row = logit_values - tokens_per_row * output_width
+    return minimum(loss_shift_bytes * logit_values, 2 * loss_shift_bytes * beyond_one_row)

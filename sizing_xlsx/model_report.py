@@ -1,0 +1,211 @@
+"""`sizing-xlsx model CONFIG`: the architecture of a config.json, each figure with where it came from, its exact
+parameters, and what each job that can size it needs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .formula.declare import label_of
+from .memory.decoder.counts import FORMULAS, counts
+from .paths import presets_folder
+from .presets.catalogue import Presets, load_presets, reason_not_sized, with_model
+from .presets.config import COLUMNS, FIXED, Architecture, read_config
+from .presets.config_file import MAXIMUM_BYTES
+
+BF16_BYTES = 2
+# Components in the order of a report: name in the JSON object, term, words.
+COMPONENTS = (
+    ("embedding", "embedding_parameters", "token embeddings"),
+    ("head", "head_parameters", "output head, where not tied"),
+    ("positions", "position_parameters", "learned position embeddings"),
+    ("embedding_projections", "embedding_projection_parameters", "matrices beside the embeddings"),
+    ("attention", "all_attention_parameters", "attention matrices"),
+    ("mlp", "all_mlp_parameters", "MLP matrices of dense layers"),
+    ("experts", "all_expert_parameters", "routed experts"),
+    ("shared_experts", "all_shared_parameters", "shared experts"),
+    ("router", "router_parameters", "routers"),
+    ("biases", "bias_parameters", "biases and attention sinks"),
+    ("norms", "norm_parameters", "norms"),
+    ("other_in_layers", "layers_other_parameters", "all else in the layers"),
+    ("other", "outer_other_parameters", "all else"),
+    ("vision", "vision_parameters", "image tower and projector"),
+)
+_RESULTS = ("traced_peak_allocated_gb", "traced_total_reserved_gb", "published_peak_allocated_gb", "fit_verdict")
+
+
+class JobFigures(NamedTuple):
+    """What one job needs for a model at the workbook's own batch and sequence on its own card, or why not."""
+
+    label: str
+    inputs: dict[str, Any]
+    results: dict[str, Any]
+    why_not: str
+    warnings: tuple[str, ...]
+
+
+# Jobs about a decoder: name of the job, label, and what differs from its worked inputs.
+_JOBS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("lora", "LoRA, bf16 base", {}),
+    ("lora", "QLoRA, 4-bit base", {"base_storage_format": "nf4 / fp4, block 64, no double quant"}),
+)
+
+
+def run(source: str, *, as_json: bool) -> int:
+    """Print the report of one model; 0. Raises ValueError, one sentence, as read_config does."""
+    presets = load_presets()
+    model = read_config(_source(source))
+    found = as_object(model, presets)
+    print(json.dumps(found, indent=2, ensure_ascii=False) if as_json else "\n".join(_lines(model, found)))
+    return 0
+
+
+def _source(text: str) -> str | Path:
+    """What a word of the command line means: standard input, a path, JSON text or a model of the catalogue."""
+    if text == "-":
+        read = sys.stdin.read(MAXIMUM_BYTES + 1)
+        if read.lstrip("\ufeff \t\r\n")[:1] not in ("{", "["):
+            raise ValueError("standard input holds no JSON object; it should be the text of a config.json")
+        return read
+    folder = presets_folder() / "models"
+    wanted = text.replace("/", "--", 1).casefold()
+    if not Path(text).exists():
+        for entry in folder.iterdir():
+            if entry.name.casefold() == wanted:
+                return entry
+    return text
+
+
+# ---------------------------------------------------------------------- the object
+def as_object(model: Architecture, presets: Presets) -> dict[str, Any]:
+    """All that is known of a model, as JSON would have it. Counts are whole numbers, memory is in GB."""
+    known = counts(model, [*FORMULAS, *_COUNTED_ONLY] if model.counted is not None else list(FORMULAS))
+    parts = {f"parameters_{name}": known[term] for name, term, _ in COMPONENTS if term in known}
+    if "outer_norm_parameters" in known:
+        parts["parameters_norms"] += known["outer_norm_parameters"]
+    layers = known.get("attention_layer_count", model.layer_count)
+    values = known.get("kv_values_per_token_per_layer")
+    return {
+        "name": model.name,
+        "family": model.family,
+        "layer_form": model.layer_form,
+        "dtype": model.dtype,
+        "quantisation": model.quantisation._asdict() if model.quantisation else None,
+        "parameters_total": known["base_parameter_count"],
+        "parameters_active": known.get("active_parameters"),
+        **parts,
+        "query_width": known.get("query_width"),
+        "kv_values_per_token_per_layer": values,
+        "kv_bytes_per_token_bf16": None if values is None or layers is None else values * layers * BF16_BYTES,
+        "full_layers": known.get("full_layer_count"),
+        "windowed_layers": known.get("windowed_layer_count"),
+        "dense_layers": known.get("dense_layer_count"),
+        "expert_layers": known.get("moe_layer_count"),
+        "convertible_parameters": known.get("convertible_parameters"),
+        "convertible_modules": known.get("convertible_modules"),
+        "architecture": {
+            column: {
+                "value": getattr(model, column),
+                "origin": model.origins[column].kind,
+                "from": model.origins[column].place,
+            }
+            for column in COLUMNS
+            if column in model.origins
+        },
+        "assumed": list(model.assumed),
+        "notes": list(model.notes),
+        "jobs": [job._asdict() for job in job_figures(model, presets)],
+    }
+
+
+_COUNTED_ONLY = (
+    "layers_other_parameters", "outer_other_parameters", "attention_layer_count",
+)  # fmt: skip
+
+
+def job_figures(model: Architecture, presets: Presets) -> Iterator[JobFigures]:
+    """Each job about a decoder, for one model."""
+    from .jobs import plain_job
+
+    why_not = reason_not_sized(model, presets.layer_forms.keys)
+    for name, label, changes in _JOBS:
+        if why_not:
+            yield JobFigures(label, {}, {}, why_not, ())
+            continue
+        job = plain_job(name, with_model(presets, model), opened_on={"base_model": model.name})
+        values = job.size(**changes)
+        inputs = {**job.defaults(), **changes}
+        shown = {key: inputs[key] for key in ("batch_size", "sequence_length", "gpu_choice", "base_storage_format")}
+        results = {key: values[key] for key in _RESULTS}
+        yield JobFigures(label, shown, results, "", tuple(job.warnings(values, **changes)))
+
+
+# ---------------------------------------------------------------------- the words
+def _lines(model: Architecture, found: dict[str, Any]) -> Iterator[str]:
+    yield f"{model.name}: family {model.family}, {found['parameters_total']:,} parameters"
+    if model.quantisation:
+        q = model.quantisation
+        bits = f", {q.bits} bits" if q.bits else ""
+        group = f", groups of {q.group_size}" if q.group_size else ""
+        kept = f"; not converted: {', '.join(q.kept[:8])}{', ...' if len(q.kept) > 8 else ''}" if q.kept else ""
+        yield f"Published weights: {q.method}{bits}{group}{kept}. Counts are of the model without quantisation."
+    elif model.dtype:
+        yield f"Published weights: {model.dtype}."
+    yield ""
+    yield "Architecture"
+    without = []
+    for column, entry in found["architecture"].items():
+        if entry["origin"] == FIXED and not entry["value"]:
+            without.append(label_of(column, capital=False))
+            continue
+        value = entry["value"] if isinstance(entry["value"], str) else f"{entry['value']:,}"
+        yield f"  {label_of(column):28}{value:>16}  {entry['origin']}: {entry['from']}"
+    if without:
+        yield from textwrap.wrap(
+            f"0, fixed by the class: {', '.join(without)}", 110, initial_indent="  ", subsequent_indent="    "
+        )
+    yield ""
+    yield "Parameters"
+    for name, _, words in COMPONENTS:
+        if number := found.get(f"parameters_{name}"):
+            yield f"  {words:32}{number:>20,}"
+    yield f"  {'total':32}{found['parameters_total']:>20,}"
+    if found["parameters_active"] is not None:
+        yield f"  {'active for a token of text':32}{found['parameters_active']:>20,}"
+    yield ""
+    if found["kv_bytes_per_token_bf16"] is not None:
+        yield f"KV cache in bf16: {found['kv_bytes_per_token_bf16']:,} bytes per token{_window_words(model, found)}."
+    if model.assumed:
+        yield f"Not stated, taken from the class: {', '.join(model.assumed)}."
+    yield from (f"Note: {note}." for note in model.notes)
+    yield ""
+    for job in found["jobs"]:
+        yield _job_line(job)
+        yield from (f"  Warning: {warning}." for warning in job["warnings"])
+
+
+def _window_words(model: Architecture, found: dict[str, Any]) -> str:
+    windowed = found["windowed_layers"]
+    if not windowed:
+        return ""
+    return f"; {windowed} of {model.layer_count} layers keep at most {model.sliding_window:,} ({model.window_kind})"
+
+
+def _job_line(job: dict[str, Any]) -> str:
+    if job["why_not"]:
+        return f"{job['label']}: not sized, for {job['why_not']}."
+    inputs, results = job["inputs"], job["results"]
+
+    def gb(key: str) -> str:
+        value = results[key]
+        return value if isinstance(value, str) else f"{value:,.2f} GB"
+
+    return (
+        f"{job['label']}: peak {gb('traced_peak_allocated_gb')} traced, {gb('published_peak_allocated_gb')} published; "
+        f"reserved at most {gb('traced_total_reserved_gb')}; {results['fit_verdict']} on {inputs['gpu_choice']} "
+        f"(batch {inputs['batch_size']}, sequence {inputs['sequence_length']:,})."
+    )
