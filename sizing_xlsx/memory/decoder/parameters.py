@@ -156,12 +156,6 @@ def layer_matrix_parameters(attention_parameters: Any, mlp_parameters: Any) -> A
     return attention_parameters + mlp_parameters
 
 
-@term("parameters")
-def layer_bias_parameters(attention_bias_parameters: Any, mlp_bias_parameters: Any) -> Any:
-    """Biases of one dense layer, where the family has them."""
-    return attention_bias_parameters + mlp_bias_parameters
-
-
 @term("rows")
 def attention_output_rows(query_width: Any, qkv_bias_width: Any, kv_latent_width: Any, kv_expansion_width: Any) -> Any:
     """Output rows of one layer's attention matrices but the last: latents, and what they expand to."""
@@ -174,12 +168,6 @@ def mlp_output_rows(hidden_size: Any, mlp_matrices: Any, mlp_width: Any) -> Any:
     return hidden_size + (mlp_matrices - 1) * mlp_width
 
 
-@term("rows")
-def layer_output_rows(attention_output_rows: Any, hidden_size: Any, mlp_output_rows: Any) -> Any:
-    """Output rows of one dense layer's linear modules; LLM.int8 keeps one scale for each."""
-    return attention_output_rows + hidden_size + mlp_output_rows
-
-
 @term("count")
 def attention_modules(fused_qkv: Any, query_latent_width: Any) -> Any:
     """Linear modules of one layer's attention."""
@@ -190,12 +178,6 @@ def attention_modules(fused_qkv: Any, query_latent_width: Any) -> Any:
 def mlp_modules(mlp_matrices: Any, fused_mlp: Any) -> Any:
     """Linear modules of one MLP."""
     return mlp_matrices - fused_mlp
-
-
-@term("count")
-def layer_linear_modules(attention_modules: Any, mlp_modules: Any) -> Any:
-    """Linear modules of one dense layer."""
-    return attention_modules + mlp_modules
 
 
 @term("count")

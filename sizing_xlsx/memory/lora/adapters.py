@@ -277,12 +277,6 @@ def mlp_adapters(gate_adapter: Any, up_adapter: Any, down_adapter: Any) -> Any:
 
 
 @term("count")
-def adapters_per_layer(attention_adapters: Any, mlp_adapters: Any) -> Any:
-    """Adapters of a dense layer."""
-    return attention_adapters + mlp_adapters
-
-
-@term("count")
 def attention_input_width(
     query_adapter: Any,
     query_input_width: Any,
