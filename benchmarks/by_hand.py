@@ -90,7 +90,8 @@ def size(tables: Mapping[str, Table], jobs: Mapping[str, Any]) -> dict[str, Any]
     small = sum(w * (r * w < 4096) for w in (d, d, d, q, d, d, ff, q, kv, kv, d, ff, ff, d))
     narrow = optimizer("small_tensor_bytes") * r * Lb * small
     workspace = column("gpus", "matmul_workspace_bytes", jobs["gpu_choice"])
-    resident = base + 4 * Na + optimizer("state_bytes") * Na + narrow + 2 * workspace + 16 * T
+    exact = base + 4 * Na + optimizer("state_bytes") * Na + narrow
+    resident = exact + 2 * workspace + 16 * T
     layer = T * (8 * d + 8 + 2 * inputs + 14 * r + 4 * q + 4 * nh + 4 * kv + 6 * ff)
     layers = Lb * np.where(checkpointed, (2 + 2 * fp32) * T * d, layer)
     cache = (1 + fp32) * 4 * T * kv
@@ -117,7 +118,8 @@ def size(tables: Mapping[str, Table], jobs: Mapping[str, Any]) -> dict[str, Any]
     reserved = traced + 4 * scores + 14 * MIB * L + np.where(checkpointed, recomputing, layers / 6)
 
     # Published: the articles' accounting.
-    static = N * storage("published_bytes") + (4 + optimizer("published_state_bytes")) * Na
+    frozen = np.where(storage("published_bytes") > 0, N * storage("published_bytes"), base)
+    static = frozen + (4 + optimizer("published_state_bytes")) * Na
     casts = 2 * (Na + fp32 * N)
     segment = 2 * T * (6 * d + 2 * kv + 4 * ff)
     boundary = 4 * T * d
@@ -127,11 +129,12 @@ def size(tables: Mapping[str, Table], jobs: Mapping[str, Any]) -> dict[str, Any]
     forward = static + casts + Lb * boundary + segment + 6 * scores
     checkpointed_peak = np.maximum(np.maximum(backward, forward), static + 4 * Na * (1 + temporaries))
     published = np.where(checkpointed, checkpointed_peak, plain)
-    published_reserved = published + np.where(checkpointed, 5.8e9, 1.8e9)
+    allowance = np.where(checkpointed, 5.8e9, 1.8e9)
+    published_reserved = published + allowance
 
     # The verdict rests on the traced list where the optimizer was traced and a 16-bit base is in bf16, as computed.
     rests = (optimizer("traced") > 0) & (storage("half_type") < 2) & (storage("traced") > 0)
     usable = column("gpus", "usable_bytes", jobs["gpu_choice"])
-    fits = np.where(rests, reserved <= usable - 0.8e9, published_reserved <= usable)
+    fits = np.where(rests, reserved <= usable - 0.8e9, np.maximum(published, exact) + allowance <= usable)
     code = np.where(fits, 0, np.where(rests & (traced <= usable - 0.8e9), 1, 2))
     return dict(zip(RESULTS, (traced, reserved, published, published_reserved, WORDS[code]), strict=True))

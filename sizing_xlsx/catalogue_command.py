@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import own_options
+from .output import printed
 
 if TYPE_CHECKING:
     from .presets.catalogue import Presets
@@ -154,12 +154,8 @@ def table_text(rows: Rows, columns: Sequence[tuple[str, str | Callable[[Mapping[
 
 
 def _print(text: str) -> None:
-    """To standard output as it is: CSV keeps its line ends on Windows, and a reader that stops early is no error."""
+    """To standard output as it is: CSV keeps its line ends on Windows."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(newline="", encoding="utf-8")
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    printed(text, end="")

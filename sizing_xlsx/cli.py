@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__, own_options
+from .output import printed
 
 if TYPE_CHECKING:
     from .formula.job import Job
@@ -64,6 +65,7 @@ def _parser(command: str) -> Parser:
     build = commands.add_parser("build", help="write both workbooks")
     build.add_argument("--output", type=Path, default=Path(), metavar="DIR", help="where to; the current folder")
     build.add_argument("--presets", type=Path, metavar="DIR", help="an own copy of the presets folder")
+    build.add_argument("--json", action="store_true", help="what was done with workbooks that were there, as JSON")
     own_options.add(build)
     build.set_defaults(run=_build)
 
@@ -72,6 +74,10 @@ def _parser(command: str) -> Parser:
         sub.add_argument(
             "--json", action="store_true", help="every term as JSON, memory in the unit of its name or bytes"
         )
+        sub.add_argument("--cards", action="store_true", help="the job on every card, and the boundaries there")
+        sub.add_argument("--levers", action="store_true", help="the job with each change that saves memory")
+        sub.add_argument("--workbook", type=Path, metavar="XLSX", help="a workbook of build.py, with --scenario")
+        sub.add_argument("--scenario", metavar="NAME", help="a row of its sheet Scenarios; options replace its inputs")
         own_options.add(sub)
         if name == command:  # only the command that runs pays for its job
             _job_options(sub, name)
@@ -93,9 +99,20 @@ def _parser(command: str) -> Parser:
 
         catalogue_command.add(catalogue)
 
+    report = commands.add_parser("report", help="write a workbook's Summary as PDF and its charts as pictures")
+    report.add_argument("workbook", type=Path, help="a workbook that build wrote, with your inputs; it is only read")
+    report.add_argument("--output", type=Path, default=Path(), metavar="DIR", help="where to; the current folder")
+    report.set_defaults(run=_report)
+
     lint = commands.add_parser("lint", help="hold an emitted workbook against the rules")
     lint.add_argument("workbook", type=Path)
     lint.set_defaults(run=_lint)
+
+    diff = commands.add_parser("diff", help="which results moved between two workbooks, by input, preset or formula")
+    diff.add_argument("old", type=Path)
+    diff.add_argument("new", type=Path)
+    diff.add_argument("--json", action="store_true", help="one JSON object")
+    diff.set_defaults(run=_diff)
 
     benchmark = commands.add_parser("benchmark", help="print ratios of speed, measured in one run (needs a checkout)")
     benchmark.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -122,9 +139,11 @@ def _measuring(parser: argparse.ArgumentParser, command: str) -> None:
 
 def _job_options(parser: argparse.ArgumentParser, name: str) -> None:
     from .formula.domains import allowed
-    from .jobs import job
+    from .jobs import plain_job
+    from .presets.catalogue import load_presets
 
-    sized = job(name)
+    sized = plain_job(name, load_presets())
+    parser.set_defaults(sized=sized)
     for key, declared in sized.inputs.items():
         default = "" if declared.default is None else f" Worked job: {declared.default}."
         words = f"{declared.label}: {allowed(sized, key)}.{default}".replace("%", "%%")
@@ -142,21 +161,32 @@ def _value(text: str) -> Any:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from .workbook.build import build
+    from .workbook.carry.rebuild import rebuild
 
     presets = own_options.presets(options, options.presets)
-    for path in build(options.output, presets, options.presets):
-        print(path)
+    reports = rebuild(options.output, presets, options.presets)
+    if options.json:
+        import json
+
+        print(json.dumps([report.as_json() for report in reports], indent=2))
+        return 0
+    for report in reports:
+        print("\n".join(report.lines()))
     return 0
 
 
 def _size(options: argparse.Namespace) -> int:
-    from .jobs import job, make_job
+    from .jobs import ask, plain_job
 
-    own = options.model or options.gpu
-    sized = make_job(options.command, own_options.presets(options)) if own else job(options.command)
+    own = options.model or options.gpu or options.layer_forms
+    sized = plain_job(options.command, own_options.presets(options)) if own else options.sized
+    ask(sized, BOUNDARIES)  # the two that are told, of all questions
     given = vars(options)
     inputs = {key: _value(given[key]) for key in sized.inputs if given.get(key) is not None}
+    if options.workbook is not None or options.scenario is not None:
+        inputs = {**_scenario(options, sized), **inputs}
+    if options.cards or options.levers:
+        return _plan(sized, inputs, options)
     results = (*sized.plain_terms, *BOUNDARIES)
     values = sized.size(results, **inputs)
     warnings = sized.warnings(values, **inputs)
@@ -164,12 +194,38 @@ def _size(options: argparse.Namespace) -> int:
         import json
 
         accepted = sized.accepted({**sized.defaults(), **inputs})
-        print(json.dumps({"inputs": accepted, "results": values, "warnings": warnings}, indent=2))
+        printed(json.dumps({"inputs": accepted, "results": values, "warnings": warnings}, indent=2))
         return 0
-    print(report(sized, inputs, values))
-    for warning in warnings:
-        print(f"Warning: {warning}.")
+    printed("\n".join((report(sized, inputs, values), *(f"Warning: {warning}." for warning in warnings))))
     return 0
+
+
+def _plan(sized: Job, inputs: dict[str, Any], options: argparse.Namespace) -> int:
+    from .planning import report as planned
+
+    found = {}
+    if options.cards:
+        found["cards"] = planned.cards(sized, inputs)
+    if options.levers:
+        found["levers"] = planned.levers(sized, inputs)
+    if options.json:
+        import json
+
+        print(json.dumps(found, indent=2))
+        return 0
+    texts = {"cards": planned.cards_text, "levers": planned.levers_text}
+    print("\n\n".join(texts[name](rows) for name, rows in found.items()))
+    return 0
+
+
+def _scenario(options: argparse.Namespace, sized: Job) -> dict[str, Any]:
+    """The inputs of a row of a planner's workbook."""
+    from .workbook.scenario_file import scenario_of
+
+    if options.workbook is None or options.scenario is None:
+        given, lacking = ("workbook", "scenario") if options.scenario is None else ("scenario", "workbook")
+        raise ValueError(f"--{given} is given without --{lacking}; name both the workbook and the row of Scenarios")
+    return scenario_of(options.workbook, sized, options.scenario).inputs
 
 
 def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
@@ -202,6 +258,12 @@ def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
     )
 
 
+def _report(options: argparse.Namespace) -> int:
+    from .report.command import run
+
+    return run(options)
+
+
 def _lint(options: argparse.Namespace) -> int:
     from .workbook.rules import lint_workbook
 
@@ -210,6 +272,20 @@ def _lint(options: argparse.Namespace) -> int:
         print(finding)
     print(f"{len(findings)} findings in {options.workbook}")
     return 1 if findings else 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from .workbook.diff import words
+    from .workbook.diff.compare import compare
+
+    found = compare(options.old, options.new)
+    if options.json:
+        import json
+
+        print(json.dumps(words.as_json(found), indent=2))
+    else:
+        print("\n".join(words.lines(found)))
+    return 0
 
 
 def _benchmark(options: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -12,6 +12,11 @@ from .presets.catalogue import Presets, load_presets
 
 WORKED: dict[str, dict[str, Any]] = {"lora": {}, "training": {"batch_size": 256, "sequence_length": 100}}
 JOBS = tuple(WORKED)
+BASES = {  # of a verdict: the total to keep within which capacity, and how a label says it
+    "": ("total_to_size_against", "capacity_available", ""),
+    "published_": ("published_reserved", "published_capacity", " by the published accounting"),
+}
+QUESTIONS = tuple(f"{basis}largest_{vary}" for basis in BASES for vary in ("batch_size", "sequence_length"))
 
 
 def modules(name: str) -> tuple[ModuleType, ...]:
@@ -24,9 +29,23 @@ def modules(name: str) -> tuple[ModuleType, ...]:
 
 def _lora() -> tuple[ModuleType, ...]:
     from .memory.decoder import parameters, shape
-    from .memory.lora import adapters, form, items, kept, layer, methods, model, published, resident, stack, traced
+    from .memory.lora import (
+        adapters,
+        form,
+        items,
+        kept,
+        layer,
+        mask,
+        methods,
+        model,
+        published,
+        resident,
+        stack,
+        traced,
+    )
 
-    return (shape, parameters, model, stack, form, methods, adapters, published, resident, layer, kept, traced, items)
+    kept_modules = (layer, mask, kept)
+    return (shape, parameters, model, stack, form, methods, adapters, published, resident, *kept_modules, traced, items)
 
 
 def _training() -> tuple[ModuleType, ...]:
@@ -52,26 +71,30 @@ def make_job(
     opened_on: Mapping[str, Any] | None = None,
 ) -> Job:
     """A job with its inverse questions: the largest batch and the longest sequence that still fit, by either basis."""
+    made = plain_job(name, presets, extra, opened_on)
+    ask(made, QUESTIONS)
+    return made
+
+
+def ask(made: Job, questions: Iterable[str]) -> None:
+    """Add inverse questions, some of QUESTIONS, to a plain job."""
     from .formula.inverse import largest
 
-    made = plain_job(name, presets, extra, opened_on)
-    for prefix, keep, at_most in (
-        ("", "total_to_size_against", "capacity_available"),
-        ("published_", "published_reserved", "published_capacity"),
-    ):
-        basis = " by the published accounting" if prefix else ""
-        for vary, words in (("batch_size", "batch size"), ("sequence_length", "sequence length")):
-            largest(
-                made,
-                f"{prefix}largest_{vary}",
-                vary=vary,
-                keep=keep,
-                at_most=at_most,
-                limit=f"{vary}_limit",
-                label=f"Largest {words}{basis}",
-                help=f"The largest {words} that fits{basis}, everything else as entered; 0 when not even 1 does.",
-            )
-    return made
+    for question in questions:
+        prefix, _, vary = question.rpartition("largest_")
+        words = vary.replace("_", " ")
+        keep, at_most, basis = BASES[prefix]
+        largest(
+            made,
+            question,
+            vary=vary,
+            keep=keep,
+            at_most=at_most,
+            limit=f"{vary}_limit",
+            most=most if (most := f"{vary}_taken") in made.trees else "",
+            label=f"Largest {words}{basis}",
+            help=f"The largest {words} that fits{basis}, everything else as entered; 0 when not even 1 does.",
+        )
 
 
 @lru_cache(maxsize=4)

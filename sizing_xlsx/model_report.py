@@ -4,6 +4,7 @@ parameters, and what each job that can size it needs."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ from typing import Any, NamedTuple
 
 from .formula.declare import label_of
 from .memory.decoder.counts import FORMULAS, counts
+from .output import printed
 from .paths import presets_folder
-from .presets.catalogue import Presets, load_presets, reason_not_sized, with_model
+from .presets.catalogue import UNQUANTISED, Presets, load_presets, published_format, reason_not_sized, with_model
 from .presets.config import COLUMNS, FIXED, Architecture, read_config
 from .presets.config_file import MAXIMUM_BYTES
 
@@ -35,7 +37,10 @@ COMPONENTS = (
     ("other", "outer_other_parameters", "all else"),
     ("vision", "vision_parameters", "image tower and projector"),
 )
-_RESULTS = ("traced_peak_allocated_gb", "traced_total_reserved_gb", "published_peak_allocated_gb", "fit_verdict")
+_RESULTS = (
+    "frozen_base_weights", "traced_peak_allocated_gb", "traced_total_reserved_gb", "published_peak_allocated_gb",
+    "fit_verdict",
+)  # fmt: skip
 
 
 class JobFigures(NamedTuple):
@@ -60,12 +65,14 @@ def run(source: str, *, as_json: bool) -> int:
     presets = load_presets()
     model = read_config(_source(source))
     found = as_object(model, presets)
-    print(json.dumps(found, indent=2, ensure_ascii=False) if as_json else "\n".join(_lines(model, found)))
+    printed(json.dumps(found, indent=2, ensure_ascii=False) if as_json else "\n".join(_lines(model, found)))
     return 0
 
 
 def _source(text: str) -> str | Path:
     """What a word of the command line means: standard input, a path, JSON text or a model of the catalogue."""
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+        return text
     if text == "-":
         read = sys.stdin.read(MAXIMUM_BYTES + 1)
         if read.lstrip("\ufeff \t\r\n")[:1] not in ("{", "["):
@@ -73,7 +80,7 @@ def _source(text: str) -> str | Path:
         return read
     folder = presets_folder() / "models"
     wanted = text.replace("/", "--", 1).casefold()
-    if not Path(text).exists():
+    if not os.path.lexists(text):
         for entry in folder.iterdir():
             if entry.name.casefold() == wanted:
                 return entry
@@ -87,26 +94,33 @@ def as_object(model: Architecture, presets: Presets) -> dict[str, Any]:
     parts = {f"parameters_{name}": known[term] for name, term, _ in COMPONENTS if term in known}
     if "outer_norm_parameters" in known:
         parts["parameters_norms"] += known["outer_norm_parameters"]
-    layers = known.get("attention_layer_count", model.layer_count)
     values = known.get("kv_values_per_token_per_layer")
+    if model.counted is None:
+        of_all = known["kv_values_per_token_per_layer"] * (model.layer_count or 0)
+    else:
+        of_all = known.get("kv_values_per_token")
+    stored = published_format(model, presets.storage_formats)
     return {
         "name": model.name,
         "family": model.family,
         "layer_form": model.layer_form,
         "dtype": model.dtype,
         "quantisation": model.quantisation._asdict() if model.quantisation else None,
+        "published_format": stored or None,
+        "static_bytes": _static_bytes(model, presets, stored),
         "parameters_total": known["base_parameter_count"],
         "parameters_active": known.get("active_parameters"),
         **parts,
         "query_width": known.get("query_width"),
         "kv_values_per_token_per_layer": values,
-        "kv_bytes_per_token_bf16": None if values is None or layers is None else values * layers * BF16_BYTES,
+        "kv_bytes_per_token_bf16": None if of_all is None else of_all * BF16_BYTES,
         "full_layers": known.get("full_layer_count"),
         "windowed_layers": known.get("windowed_layer_count"),
         "dense_layers": known.get("dense_layer_count"),
         "expert_layers": known.get("moe_layer_count"),
         "convertible_parameters": known.get("convertible_parameters"),
         "convertible_modules": known.get("convertible_modules"),
+        "vision_convertible_parameters": known.get("vision_convertible_parameters"),
         "architecture": {
             column: {
                 "value": getattr(model, column),
@@ -123,8 +137,29 @@ def as_object(model: Architecture, presets: Presets) -> dict[str, Any]:
 
 
 _COUNTED_ONLY = (
-    "layers_other_parameters", "outer_other_parameters", "attention_layer_count",
+    "layers_other_parameters", "outer_other_parameters", "attention_layer_count", "kv_values_per_token",
 )  # fmt: skip
+
+
+def _static_bytes(model: Architecture, presets: Presets, stored: str) -> dict[str, int]:
+    """Storage format -> bytes of the weights on the card: of 16 bit, of the jobs shown, and of the file's own."""
+    from .memory.lora.static import static_bytes
+
+    shown = dict.fromkeys((UNQUANTISED, *(job.get("base_storage_format", UNQUANTISED) for _, _, job in _JOBS)))
+    formats = [*([stored] if stored else []), *(name for name in shown if name != stored)]
+    head = bool(model.quantisation and model.quantisation.head)
+    found = {name: static_bytes(model, presets.storage_formats, name, head=head and name == stored) for name in formats}
+    return {name: number for name, number in found.items() if number is not None}
+
+
+def _jobs(model: Architecture, presets: Presets) -> list[tuple[str, str, dict[str, Any]]]:
+    """The jobs of a report: the usual ones, and one at the storage format of the published weights."""
+    stored = published_format(model, presets.storage_formats)
+    if not stored:
+        return list(_JOBS)
+    head = {"quantised_head": "On"} if model.quantisation and model.quantisation.head else {}
+    own = ("lora", f"LoRA, base as published: {stored}", {"base_storage_format": stored, **head})
+    return [own, *(job for job in _JOBS if job[2] != own[2])]
 
 
 def job_figures(model: Architecture, presets: Presets) -> Iterator[JobFigures]:
@@ -132,12 +167,12 @@ def job_figures(model: Architecture, presets: Presets) -> Iterator[JobFigures]:
     from .jobs import plain_job
 
     why_not = reason_not_sized(model, presets.layer_forms.keys)
-    for name, label, changes in _JOBS:
+    for name, label, changes in _jobs(model, presets):
         if why_not:
             yield JobFigures(label, {}, {}, why_not, ())
             continue
         job = plain_job(name, with_model(presets, model), opened_on={"base_model": model.name})
-        values = job.size(**changes)
+        values = job.size(job.plain_terms, **changes)
         inputs = {**job.defaults(), **changes}
         shown = {key: inputs[key] for key in ("batch_size", "sequence_length", "gpu_choice", "base_storage_format")}
         results = {key: values[key] for key in _RESULTS}
@@ -149,10 +184,10 @@ def _lines(model: Architecture, found: dict[str, Any]) -> Iterator[str]:
     yield f"{model.name}: family {model.family}, {found['parameters_total']:,} parameters"
     if model.quantisation:
         q = model.quantisation
-        bits = f", {q.bits} bits" if q.bits else ""
-        group = f", groups of {q.group_size}" if q.group_size else ""
         kept = f"; not converted: {', '.join(q.kept[:8])}{', ...' if len(q.kept) > 8 else ''}" if q.kept else ""
-        yield f"Published weights: {q.method}{bits}{group}{kept}. Counts are of the model without quantisation."
+        yield f"Published weights: {q.words}{kept}. Counts are of the model without quantisation."
+        if not found["published_format"]:
+            yield "No storage format here is that of these weights: their bytes are not known; jobs use others."
     elif model.dtype:
         yield f"Published weights: {model.dtype}."
     yield ""
@@ -177,8 +212,18 @@ def _lines(model: Architecture, found: dict[str, Any]) -> Iterator[str]:
     if found["parameters_active"] is not None:
         yield f"  {'active for a token of text':32}{found['parameters_active']:>20,}"
     yield ""
-    if found["kv_bytes_per_token_bf16"] is not None:
+    if found["static_bytes"]:
+        yield "Bytes of the weights on the card"
+        for name, number in found["static_bytes"].items():
+            mark = "  (as published)" if name == found["published_format"] else ""
+            yield f"  {name:52}{number:>20,}{mark}"
+        yield ""
+    if found["kv_bytes_per_token_bf16"]:
         yield f"KV cache in bf16: {found['kv_bytes_per_token_bf16']:,} bytes per token{_window_words(model, found)}."
+    elif found["kv_bytes_per_token_bf16"] == 0:
+        yield "KV cache: none, for no layer keeps keys and values of each token; its state has a fixed size."
+    else:
+        yield "KV cache: not told, for the projections of its attention are not known here."
     if model.assumed:
         yield f"Not stated, taken from the class: {', '.join(model.assumed)}."
     yield from (f"Note: {note}." for note in model.notes)

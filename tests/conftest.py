@@ -1,11 +1,13 @@
 """Both workbooks, built once a test run, and open in each engine.
 
-`book` is each of the two in turn; `opened` is that book in each of the three engines, on the worked job, and is
-set back to it afterwards. Cells are found by defined names or by scanning a sheet, never at a fixed address.
+`whole_book` is each of the two as it is shipped; `book` is the same with fewer jobs on Scenarios, Sensitivity and
+Crossover, which saves the engines time; `opened` is that book in each of the three engines, on the worked job, and is set back to it afterwards.
+Cells are found by defined names or by scanning a sheet, never at a fixed address.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -21,7 +23,10 @@ from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.jobs import JOBS
 from sizing_xlsx.presets.catalogue import Presets, load_presets
-from sizing_xlsx.workbook.build import build, load_template, workbook_job
+from sizing_xlsx.workbook.build import build, load_template, workbook_job, write_book
+
+# The suite runs side by side, a process a core: threads of PyTorch beside them would only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 LONGEST_FIRST = (
     "test_trace.py",
@@ -37,6 +42,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
+# Where engines open a workbook: empty rows on Scenarios, values on an axis of Sensitivity, models on Crossover.
+SPARE, AXIS = 3, 4
+MODELS = [
+    "TinyLlama/TinyLlama-1.1B-Chat-v1.0", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B",
+    "openai-community/gpt2", "mistralai/Mixtral-8x7B-v0.1", "google/gemma-2-9b",
+]  # fmt: skip
 Place = tuple[str, int, int]  # sheet, row and column from 1
 Engine = Formualizer | IronCalc | LibreOffice
 
@@ -131,10 +142,10 @@ def _cached(cell: Any) -> Value:
 class Book(File):
     """One of the two workbooks, with the job it was made from."""
 
-    def __init__(self, name: str, path: Path, presets: Presets) -> None:
+    def __init__(self, name: str, path: Path, presets: Presets, template: dict[str, Any] | None = None) -> None:
         super().__init__(path)
         self.name, self.presets = name, presets
-        self.template: dict[str, Any] = load_template(name)
+        self.template: dict[str, Any] = template or load_template(name)
         self.job: Job = workbook_job(name, presets)
 
 
@@ -206,7 +217,24 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Book]:
 
 
 @pytest.fixture(scope="session")
-def shared_engines(books: dict[str, Book]) -> Iterator[dict[tuple[str, type[Engine]], Opened]]:
+def short_books(books: dict[str, Book], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Book]:
+    """Both workbooks with fewer rows of jobs: a row is as the others, and engines take time for each."""
+    folder, found = tmp_path_factory.mktemp("short"), {}
+    for name, book in books.items():
+        template = load_template(name)
+        template["scenarios"]["rows"] = len(template["scenarios"]["jobs"]) + SPARE
+        for values in ("row_values", "column_values"):
+            template["axes"][values] = template["axes"][values][:AXIS]
+        if "crossover" in template:
+            template["crossover"]["models"] = MODELS
+        path = folder / book.path.name
+        write_book(path, name, template, book.presets)
+        found[name] = Book(name, path, book.presets, template)
+    return found
+
+
+@pytest.fixture(scope="session")
+def shared_engines() -> Iterator[dict[tuple[str, type[Engine]], Opened]]:
     """The books that are open, so that each is loaded once an engine."""
     found: dict[tuple[str, type[Engine]], Opened] = {}
     yield found
@@ -215,8 +243,14 @@ def shared_engines(books: dict[str, Book]) -> Iterator[dict[tuple[str, type[Engi
 
 
 @pytest.fixture(params=list(JOBS))
-def book(request: pytest.FixtureRequest, books: dict[str, Book]) -> Book:
-    """Each of the two workbooks."""
+def book(request: pytest.FixtureRequest, short_books: dict[str, Book]) -> Book:
+    """Each of the two workbooks, with fewer rows of jobs."""
+    return short_books[request.param]
+
+
+@pytest.fixture(params=list(JOBS))
+def whole_book(request: pytest.FixtureRequest, books: dict[str, Book]) -> Book:
+    """Each of the two workbooks, as it is shipped."""
     return books[request.param]
 
 

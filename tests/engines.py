@@ -138,6 +138,12 @@ class _Book:
         rows, columns = self.extents[cell[0]]
         self.extents[cell[0]] = (max(rows, cell[1]), max(columns, cell[2]))
 
+    def set_row(self, cell: Cell, values: Sequence[Value]) -> None:
+        """Put values into cells side by side, the first into the given cell."""
+        sheet, row, column = cell
+        for at, value in enumerate(values):
+            self.set((sheet, row, column + at), value)  # type: ignore[attr-defined]
+
     def close(self) -> None:
         """Nothing to free."""
 
@@ -181,6 +187,10 @@ class Formualizer(_Book):
         cell = self.cell(target)
         self.grow(cell)
         self._book.set_value(*cell, value)
+
+    def set_row(self, cell: Cell, values: Sequence[Value]) -> None:
+        self.grow((cell[0], cell[1], cell[2] + len(values) - 1))
+        self._book.set_values_batch(*cell, [list(values)])  # one walk along the dependents, not one a cell
 
     def recalculate(self) -> None:
         self._book.evaluate_all()
@@ -485,6 +495,19 @@ def to_pdf(workbook: str | Path, folder: str | Path) -> Path:
     workbook, target = Path(workbook).resolve(), Path(folder).resolve() / (Path(workbook).stem + ".pdf")
     target.parent.mkdir(parents=True, exist_ok=True)
     server().ask("pdf", timeout=120, path=str(workbook), target=str(target))
+    return target
+
+
+def saved_by_libreoffice(
+    workbook: str | Path, target: str | Path, inserted: Sequence[tuple[str, int, int]] = ()
+) -> Path:
+    """A workbook as LibreOffice saves it: every part is its own.
+
+    inserted: rows that are put in first: sheet, the row before which, how many.
+    """
+    target = Path(target).resolve()
+    rows = [list(place) for place in inserted]
+    server().ask("save", timeout=240, path=str(Path(workbook).resolve()), target=str(target), inserted=rows)
     return target
 
 

@@ -171,6 +171,26 @@ class Office:
                     rows[r - top + 1][c - left + 1] = {"error": ERRORS.get(code, f"Err:{code}")}
         return rows
 
+    def save(self, path: str, target: str, inserted: list) -> None:
+        """Open a workbook, calculate it and save it as .xlsx, as a planner does who works in LibreOffice.
+
+        inserted: rows to put in first, each [sheet, row before which, how many].
+        """
+        document = self.desktop.loadComponentFromURL(
+            Path(path).resolve().as_uri(), "_blank", 0, properties(Hidden=True, MacroExecutionMode=0)
+        )
+        if document is None:
+            raise RuntimeError(f"LibreOffice cannot open {path} as a workbook")
+        try:
+            for name, row, count in inserted:
+                sheet = document.Sheets.getByName(name)
+                sheet.unprotect("")
+                sheet.Rows.insertByIndex(row - 1, count)
+            document.calculateAll()
+            document.storeToURL(Path(target).resolve().as_uri(), properties(FilterName="Calc MS Excel 2007 XML"))
+        finally:
+            document.close(True)
+
     def pdf(self, path: str, target: str) -> None:
         """Print a workbook to a PDF file, with everything calculated first."""
         document = self.open(path)["document"]

@@ -112,6 +112,9 @@ def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
     if values.get("images_per_row") and not (values["image_tokens_override"] or models.image_tokens[row]):
         values["image_tokens_override"] = rng.randint(1, 2_000)
     if "adapter_targets" in values:
+        if models.position_rows[row]:  # a table of learned positions, and no position beyond it
+            values["sequence_length"] = min(values["sequence_length"], models.maximum_positions[row])
+            values["images_per_row"] = 0
         _reach_a_module(job, values, models.layer_form[row])
     if values.get("parameter_storage") == "bf16":
         values["compute_precision"] = "bf16 autocast"

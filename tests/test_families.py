@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from form_sums import Layer, adapter_bytes, adapter_parameters, layer_bytes, value
 
 from sizing_xlsx.measure import derive, models, saved, trace
 from sizing_xlsx.measure.run import Run, make_run, model_folder
 from sizing_xlsx.presets import layer_forms
-from sizing_xlsx.presets.layer_forms import Layer, LayerForm, adapter_bytes, adapter_parameters, layer_bytes
+from sizing_xlsx.presets.layer_forms import LayerForm
 
 torch = pytest.importorskip("torch", reason="torch is not installed; the extra 'test' brings it")
 
@@ -22,7 +23,7 @@ SHAPES = ((160, 5, 1, 40, 336, 4, 3, 5, 192, 3), (288, 6, 6, 16, 496, 6, 2, 9, 1
 GROUPED = (288, 6, 2, 16, 496, 6, 2, 9, 128, 2)  # the second shape with heads that share keys and values
 WINDOW = 100  # shorter than the sequences
 EAGER = "Eager, scores stored"
-FUSED_EXPERTS = ("expert_gate_up", "expert_down", "router")
+FUSED_EXPERTS = ("expert_gate_up", "expert_down", "router", "shared_router")
 
 
 FULL_AND_SLIDING = (("layer_types", ["full_attention", "sliding_attention"]),)
@@ -37,6 +38,8 @@ class Family(NamedTuple):
     windowed: tuple[int, ...] = ()  # which have a window
     plain: tuple[int, ...] = ()  # which have no rotary positions
     window: str = "sliding_window"
+    follows: bool = False  # heads are hidden size / heads
+    eager: bool = False  # the only attention it has
 
 
 FAMILIES = {
@@ -47,10 +50,10 @@ FAMILIES = {
     "cohere": Family("CohereForAI/c4ai-command-r-v01"),
     "olmo2": Family("allenai/OLMo-2-1124-7B"),
     "starcoder2": Family("bigcode/starcoder2-7b", windowed=(0, 1)),
-    "gpt_neox": Family("EleutherAI/pythia-1.4b"),
-    "gpt_neox_fast": Family("EleutherAI/gpt-neox-20b"),
+    "gpt_neox": Family("EleutherAI/pythia-1.4b", follows=True),
+    "gpt_neox_fast": Family("EleutherAI/gpt-neox-20b", follows=True),
     "falcon": Family("tiiuae/falcon-7b"),
-    "gpt2": Family("openai-community/gpt2"),
+    "gpt2": Family("openai-community/gpt2", follows=True),
     "phi3": Family("microsoft/Phi-3-mini-4k-instruct", windowed=(0, 1)),
     "gemma2": Family("google/gemma-2-2b", FULL_AND_SLIDING, windowed=(1,)),
     "gemma3": Family("google/gemma-3-1b-it", FULL_AND_SLIDING, windowed=(1,)),
@@ -64,7 +67,17 @@ FAMILIES = {
         plain=(1,),
         window="attention_chunk_size",
     ),
-    "gpt_oss": Family("openai/gpt-oss-20b", FULL_AND_SLIDING, moe=(0, 1), windowed=(1,)),
+    "gpt_oss": Family("openai/gpt-oss-20b", FULL_AND_SLIDING, moe=(0, 1), windowed=(1,), eager=True),
+    "phi": Family("phi"),
+    "qwen2_moe": Family("qwen2_moe", moe=(0, 1)),
+    "olmoe": Family("olmoe", moe=(0, 1), follows=True),
+    "stablelm": Family("stablelm", follows=True),
+    "gpt_bigcode": Family("gpt_bigcode", follows=True),
+    "opt": Family("opt", follows=True),
+    "olmo": Family("olmo"),
+    "granitemoe": Family("granitemoe", moe=(0, 1)),
+    "glm": Family("glm"),
+    "glm4": Family("glm4"),
     "deepseek_v3": Family("deepseek-ai/DeepSeek-V3", (("first_k_dense_replace", 1),), moe=(1,)),
 }
 
@@ -86,15 +99,12 @@ def small(name: str, shape: tuple[int, ...], folder: Path, masked: bool = False,
     """A run of two layers of a form at a shape. Adapters on every linear module, but none on fused experts."""
     family = FAMILIES[name]
     only_attention = any(role in FORMS[name].slots for role in FUSED_EXPERTS[:2])
-    if name == "gpt_oss":
+    if family.eager:
         fields = {**fields, "attention_implementation": EAGER}
     fields = {"adapter_targets": "All attention" if only_attention else "All seven", **fields}
     config = config_file(folder, family, **({family.window: WINDOW} if masked else {}))
-    run = derive.small_run(make_run("lora", {"config": config, **fields}), shape)
-    own: dict[str, Any] = {"layer_count_override": 2}
-    if name in ("gpt2", "gpt_neox", "gpt_neox_fast"):  # their heads follow from the hidden size
-        own |= {"head_dimension_override": None, "kv_heads_override": None}
-    return replace(run, inputs={**run.inputs, **own})
+    run = derive.small_run(make_run("lora", {"config": config, **fields}), shape, own_head=not family.follows)
+    return replace(run, inputs={**run.inputs, "layer_count_override": 2})
 
 
 def widths_of(run: Run) -> dict[str, int]:
@@ -115,12 +125,12 @@ def widths_of(run: Run) -> dict[str, int]:
         "q": nh * hd,
         "kv": nkv * hd,
         "S": run["sequence_length"],
-        "ff": field("n_inner", "ffn_hidden_size", "intermediate_size"),
+        "ff": field("n_inner", "ffn_hidden_size", "ffn_dim", "intermediate_size"),
         "e": field("moe_intermediate_size", "intermediate_size"),
         "k": field("num_experts_per_tok"),
         "E": field("num_local_experts", "num_experts", "n_routed_experts"),
     }
-    widths["s"] = widths["e"] * field("n_shared_experts", default=1)
+    widths["s"] = field("shared_expert_intermediate_size") or widths["e"] * field("n_shared_experts", default=1)
     if field("kv_lora_rank"):
         rope = field("qk_rope_head_dim")
         key, values = field("qk_nope_head_dim") + rope, field("v_head_dim")
@@ -133,7 +143,7 @@ def roles_of(form: LayerForm) -> list[str]:
     return [role for role in form.all_linear if role not in FUSED_EXPERTS]
 
 
-LAST_NORMS = (".norm", ".ln_f", ".final_layer_norm")
+LAST_NORMS = (".norm", ".ln_f", ".final_layer_norm", ".final_layernorm")
 
 
 def kept(run: Run, dropped: bool) -> tuple[dict[int, int], int, int]:
@@ -141,12 +151,14 @@ def kept(run: Run, dropped: bool) -> tuple[dict[int, int], int, int]:
 
     dropped: after the loop let go of the output.
     """
-    traced = trace.trace(run, 1)
+    traced = trace.trace_forward(run)
     at = traced.marks["backward"][0] if dropped else traced.marks["forward"][1]
     alive = traced.recorder.alive_after(at)
-    found = saved.kept_by_layers(alive, models.layers_of(models.base(run))[0], 1)
+    prefix = models.layers_of(models.base(run))[0]
+    found = saved.kept_by_layers(alive, prefix, 1)
     layers = {number: round(sum(one.bytes_per_token * n for one, n in kept.items())) for number, kept in found.items()}
-    last = sum(one.exact for one in alive if one.module.endswith(LAST_NORMS))
+    outside = [one for one in alive if saved.layer_path(one.module, prefix) is None]
+    last = sum(one.exact for one in outside if one.module.endswith(LAST_NORMS))
     return layers, last, sum(one.exact for one in alive if one.module.endswith(".rotary_emb"))
 
 
@@ -159,14 +171,14 @@ WITHOUT_CACHE = ("llama", "phi3", "gpt2", "gpt_neox", "gemma3", "deepseek_v3")  
 @pytest.mark.parametrize("name", FAMILIES)
 def test_each_layer_keeps_what_its_form_says(name: str, case: str, tmp_path: Path) -> None:
     family, form = FAMILIES[name], FORMS[name]
-    masked, eager = case.startswith("masked"), case == "eager" or name == "gpt_oss"
-    if case == "eager" and name == "gpt_oss":
+    masked, eager = case.startswith("masked"), case == "eager" or family.eager
+    if case == "eager" and family.eager:
         pytest.skip("eager is the only kind it has")
     if case == "no cache" and name not in WITHOUT_CACHE:
         pytest.skip("as with a cache; one of its kind is enough")
     masked = masked and bool(family.windowed)
     dropped, cached = case.endswith("dropped"), case != "no cache"
-    shape = SHAPES[0] if case == CASES[0] else GROUPED if case == CASES[2] else SHAPES[1]
+    shape = SHAPES[0] if case == CASES[0] else GROUPED if masked or case == CASES[2] else SHAPES[1]
     fields: dict[str, Any] = {
         "keeps_model_output": "Off" if dropped else "On",
         "lora_dropout": "On" if dropped else "Off",
@@ -195,9 +207,9 @@ def test_each_layer_keeps_what_its_form_says(name: str, case: str, tmp_path: Pat
             form, roles_of(form), run["lora_rank"], widths, tokens, moe=layer.moe, lowest=layer.lowest, dropout=dropped
         )
         assert really[number] == layer_bytes(form, layer, widths, tokens) + adapters, (name, number)
-    once = layer_forms.value(form.parts.get("final_norm_once", {}), widths)
-    assert last == tokens * layer_forms.value(form.parts["final_norm"], widths) + once
-    assert rope == layer_forms.value(form.parts.get("rope_once", {}), widths)
+    once = value(form.parts.get("final_norm_once", {}), widths)
+    assert last == tokens * value(form.parts["final_norm"], widths) + once
+    assert rope == value(form.parts.get("rope_once", {}), widths)
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma2", "gpt_neox", "gpt2", "cohere", "olmo2", "falcon", "mixtral"])
@@ -207,7 +219,7 @@ def test_all_layers_together_with_a_base_in_fp32(name: str, tmp_path: Path) -> N
     run = small(name, GROUPED, tmp_path, base_storage_format="fp32")
     widths = widths_of(run)
     frozen = [
-        2 * layer_forms.value(slot.input, widths) * layer_forms.value(slot.output, widths)
+        2 * value(slot.input, widths) * value(slot.output, widths)
         for number in (0, 1)
         for role, slot in form.slots.items()
         if role in roles_of(form) and (slot.lowest or number)
@@ -235,13 +247,13 @@ def expected(name: str, run: Run, base: str) -> int:
     widths, tokens = widths_of(run), run["batch_size"] * run["sequence_length"]
 
     def part(end: str) -> int:
-        return layer_forms.value(form.parts.get(base + end, {}), widths)
+        return value(form.parts.get(base + end, {}), widths)
 
-    total = tokens * (layer_forms.value(form.parts["final_norm"], widths) + part("_lowest"))
+    total = tokens * (value(form.parts["final_norm"], widths) + part("_lowest"))
     if "fp32_layer" not in form.parts:  # its norms make fp32 weights of their own
-        total += layer_forms.value(form.parts.get("final_norm_once", {}), widths)
+        total += value(form.parts.get("final_norm_once", {}), widths)
     else:
-        total -= layer_forms.value(form.parts["lowest_layer"], widths)
+        total -= value(form.parts["lowest_layer"], widths)
     for number in (0, 1):
         moe = number in family.moe
         layer = Layer(moe=moe, windowed=number in family.windowed, lowest=number == 0)

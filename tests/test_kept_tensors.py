@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -74,27 +75,54 @@ def kept(recording: Any, run: Run) -> dict[int, Counter[tuple[str, str, float]]]
     return out
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the families' configs lie; one for all tests, so that each run is trained and each list derived once."""
+    return tmp_path_factory.mktemp("families")
+
+
+@lru_cache
+def kept_on_cpu(
+    folder: Path, family: str, shape: tuple[int, ...], options: tuple[Any, ...] = ("Off", "all", "Off")
+) -> dict[int, Counter[tuple[str, str, float]]]:
+    """What the layers of a model that is really trained keep."""
+    run = run_of(folder, family, shape, options)
+    return kept(cpu.trained(run, 1), run)
+
+
+@lru_cache
+def derived(folder: Path, family: str) -> list[derive.LayerList]:
+    """The lists of a family."""
+    return derive.derive(run_of(folder, family, SHAPES[0]))
+
+
+@lru_cache
+def derived_of(job: str, **fields: Any) -> list[derive.LayerList]:
+    """The lists of the worked job, or of one that differs in these fields."""
+    return derive.derive(make_run(job, fields))
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=("wide", "narrow"))
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_cpu_really_keeps_what_the_trace_says(family: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_the_cpu_really_keeps_what_the_trace_says(family: str, shape: tuple[int, ...], folder: Path) -> None:
     for options in OPTIONS:
         odd = sum(option not in ("Off", "all") for option in options) % 2
         if odd != SHAPES.index(shape):  # every combination of options at one of the two shapes
             continue
-        run = run_of(tmp_path, family, shape, options)
-        really, traced = kept(cpu.trained(run, 1), run), kept(trace.trace(run, 1), run)
+        run = run_of(folder, family, shape, options)
+        really, traced = kept_on_cpu(folder, family, shape, options), kept(trace.trace_forward(run), run)
         assert really == traced, (family, options)
         assert any(traced.values())
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_derived_list_holds_at_other_shapes(family: str, tmp_path: Path) -> None:
-    lists = derive.derive(run_of(tmp_path, family, SHAPES[0]))
+def test_the_derived_list_holds_at_other_shapes(family: str, folder: Path) -> None:
+    lists = derived(folder, family)
     assert not any(found.unsolved for found in lists)
     for shape in SHAPES:
-        run = run_of(tmp_path, family, shape)
+        run = run_of(folder, family, shape)
         widths = derive.widths_of(models.base(run), run)
-        really = kept(cpu.trained(run, 1), run)
+        really = kept_on_cpu(folder, family, shape)
         for found in lists:
             for layer in found.layers:
                 seeds = sum(
@@ -122,15 +150,13 @@ GUIDE = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_each_familys_coefficients(family: str, tmp_path: Path) -> None:
-    lists = derive.derive(run_of(tmp_path, family, SHAPES[0]))
-    inner = next(found for found in lists if 1 in found.layers)
+def test_each_familys_coefficients(family: str, folder: Path) -> None:
+    inner = next(found for found in derived(folder, family) if 1 in found.layers)
     assert inner.coefficients() == GUIDE[family]
 
 
 def test_the_formulas_of_lora_have_the_derived_coefficients() -> None:
-    run = make_run("lora", {})
-    inner = next(found for found in derive.derive(run) if 1 in found.layers).coefficients()
+    inner = next(found for found in derived_of("lora") if 1 in found.layers).coefficients()
     forms = lora.tables["layer_forms"]
     row = forms.keys.index("llama")
     adapters = {"d": 2 * 5, "q": 2, "ff": 2, "rank": 2 * 7}  # a 16-bit copy of each adapter's input, its inner output
@@ -146,8 +172,9 @@ def test_the_formulas_of_lora_have_the_derived_coefficients() -> None:
 @pytest.mark.parametrize("targets", ["All seven", "Query and value", "All attention", "All MLP"])
 @pytest.mark.parametrize("dropout", ["Off", "On"])
 def test_a_layers_bytes_by_the_formulas_equal_the_derived_list(targets: str, dropout: str) -> None:
-    run = make_run("lora", {"adapter_targets": targets, "lora_dropout": dropout})
-    inner = next(found for found in derive.derive(run) if 1 in found.layers)
+    changes = {"adapter_targets": targets, "lora_dropout": dropout}
+    changes = {key: value for key, value in changes.items() if value != lora.inputs[key].default}
+    inner = next(found for found in derived_of("lora", **changes) if 1 in found.layers)
     for shape in ((192, 4, 2, 64, 512), (2048, 32, 4, 64, 5632)):
         hidden, heads, kv_heads, head, mlp = shape
         inputs = {
@@ -248,7 +275,6 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_figures() -> No
 
 
 def test_what_derive_prints() -> None:
-    run = make_run("lora", {})
-    text = derive.report(run, derive.derive(run))
+    text = derive.report(make_run("lora", {}), derived_of("lora"))
     assert "18 d" in text and "mlp.act_fn, silu, bfloat16" in text
-    assert derive.as_json(derive.derive(run)[1])["bytes_per_token"]["d"] == 18
+    assert derive.as_json(derived_of("lora")[1])["bytes_per_token"]["d"] == 18

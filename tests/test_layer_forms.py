@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from form_sums import Layer, layer_bytes
 
 from sizing_xlsx.jobs import job
 from sizing_xlsx.presets.catalogue import load_presets
-from sizing_xlsx.presets.layer_forms import Layer, layer_bytes, read_layer_forms
+from sizing_xlsx.presets.layer_forms import read_layer_forms
 
 LORA, FORMS = job("lora"), read_layer_forms()
 MODELS = {model.name: model for model in load_presets().sized_models}
@@ -23,6 +24,26 @@ WIDTHS = {
 def per_token(form: str, layer: Layer, widths: dict[str, int]) -> int:
     """What a layer keeps for each token, without what it keeps whatever the tokens."""
     return layer_bytes(FORMS[form], layer, widths, 1) - layer_bytes(FORMS[form], layer, widths, 0)
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.sliding_window])
+def test_layers_with_a_window_shorter_than_the_row(name: str) -> None:
+    form, window = MODELS[name].layer_form, MODELS[name].sliding_window
+    for length, stack in (
+        (window - 1, "Plain"),
+        (window, "Plain"),
+        (window + 5, "Plain"),
+        (window, "HF Trainer, 4.48"),
+    ):
+        inputs = {**LORA.defaults(), "base_model": name, "sequence_length": length, "batch_size": 3}
+        if stack != "Plain":
+            inputs["training_stack"] = "HF Trainer, transformers 4.48"
+        values: dict[str, Any] = {**inputs, **LORA.reference(inputs)}
+        widths = {short: int(values[term]) for short, term in WIDTHS.items()}
+        masked = length >= window and stack == "Plain" and form != "gpt_oss"
+        more = per_token(form, Layer(masked=True, held=False), widths) - per_token(form, Layer(held=False), widths)
+        assert values["masked_layers"] * values["masked_bytes"] == masked * values["windowed_layer_count"] * more
+        assert values["sequence_within_window"] == (length < window or stack == "Plain" or form == "gpt_oss")
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 
 from sizing_xlsx import paths
 from sizing_xlsx.memory.decoder.counts import counts
+from sizing_xlsx.model_report import as_object
 from sizing_xlsx.presets import meta
+from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.presets.config import CLASS_DEFAULT, read_config
 from sizing_xlsx.presets.families import Family, families
 
@@ -234,12 +237,115 @@ def test_a_described_family_built_agrees_with_its_formulas() -> None:
         assert built[key] == said[key]
 
 
+SMALL = {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "vocab_size": 100}
+LATENT = {"kv_lora_rank": 16, "q_lora_rank": None, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "v_head_dim": 16}
+TYPES = ["sliding_attention", "full_attention"]
+GEMMA3N = {
+    "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 100, "laurel_rank": 4, "head_dim": 16,
+    "intermediate_size": [96] * 4, "layer_types": TYPES * 2, "activation_sparsity_pattern": [0.0] * 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "values", "layers"),
+    [
+        # the KV latent and the rotated part of the keys, whatever the heads
+        ({**SMALL, **LATENT, "model_type": "youtu", "num_hidden_layers": 2}, 2 * 24, 2),
+        # layers that share the keys of another keep none
+        ({**SMALL, **GEMMA3N, "model_type": "gemma3n_text", "num_hidden_layers": 4, "num_key_value_heads": 2, "num_kv_shared_layers": 2}, 2 * 2 * 32, 2),
+        # no layer keeps a token
+        ({"model_type": "mamba", "hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 100}, 0, 0),
+        # one layer of three attends
+        ({**SMALL, "model_type": "recurrent_gemma", "num_hidden_layers": 3, "num_key_value_heads": 1, "lru_width": 64, "block_types": ["recurrent", "recurrent", "attention"]}, 2 * 16, 1),
+        # fused queries, keys and values
+        ({"model_type": "mpt", "d_model": 64, "n_heads": 4, "n_layers": 2, "vocab_size": 100}, 2 * 128, 2),
+    ],
+    ids=lambda value: value.get("model_type") if isinstance(value, dict) else None,
+)  # fmt: skip
+def test_keys_and_values_are_read_from_the_projections(config: dict[str, Any], values: int, layers: int) -> None:
+    counted = read_config(config).counted
+    assert counted is not None
+    assert (counted["kv_values_per_token"], counted["attention_layer_count"]) == (values, layers)
+
+
+def test_a_latent_head_has_both_parts_and_a_reader_learns_why_there_is_no_cache() -> None:
+    model = read_config({**SMALL, **LATENT, "model_type": "youtu", "num_hidden_layers": 2})
+    assert (model.head_dimension, model.origins["head_dimension"].place) == (24, "qk_rope_head_dim + qk_nope_head_dim")
+    state = {"model_type": "mamba", "hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 100}
+    found = as_object(read_config(state), load_presets())
+    assert found["kv_bytes_per_token_bf16"] == 0
+
+
+def test_figures_in_parts_of_a_config_are_read() -> None:
+    config = {
+        "model_type": "dbrx", "d_model": 64, "n_heads": 4, "n_layers": 2, "vocab_size": 100,
+        "attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10000.0},
+        "ffn_config": {"ffn_hidden_size": 48, "moe_num_experts": 4, "moe_top_k": 2},
+    }  # fmt: skip
+    model = read_config(config)
+    assert (model.kv_heads, model.expert_count, model.experts_per_token, model.mlp_width) == (2, 4, 2, 48)
+    assert model.origins["kv_heads"] == ("stated", "attn_config.kv_n_heads")
+    counted = model.counted
+    assert counted is not None and counted["active_parameters"] < counted["base_parameter_count"]
+    assert "ffn_config.moe_num_experts" in read_config({**config, "ffn_config": None}).assumed
+
+
+def test_cross_attention_is_built_and_counted() -> None:
+    config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100, "n_positions": 32}
+    plain, crossed = counts(read_config(config)), counts(read_config(config | {"add_cross_attention": True}))
+    more = 2 * (64 * 64 + 64 + 64 * 128 + 128 + 64 * 64 + 64 + 2 * 64)
+    assert crossed["base_parameter_count"] == plain["base_parameter_count"] + more
+
+
+def test_another_class_and_another_tying_are_noted_where_a_model_is_built() -> None:
+    notes = read_config({"model_type": "gptj", "n_embd": 64, "n_layer": 1, "n_head": 4, "rotary_dim": 8, "vocab_size": 9,
+                         "architectures": ["GPTJForSequenceClassification"]}).notes  # fmt: skip
+    assert any("architectures is GPTJForSequenceClassification: counted as GPTJForCausalLM" in note for note in notes)
+
+
+@pytest.mark.parametrize("stub", ["raise RuntimeError('broken build')", "x = 1"])
+def test_an_installation_that_does_not_work_is_told_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stub: str
+) -> None:
+    (tmp_path / "transformers.py").write_text(stub)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "transformers")
+    with pytest.raises(ValueError, match="they do not work: ") as caught:
+        read_config({"model_type": "gptj", "n_embd": 64, "n_layer": 1, "n_head": 4, "vocab_size": 9})
+    assert len(str(caught.value).splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
         (
             {"model_type": "no_such_family", "hidden_size": 8},
             "it should be a family that presets/families.toml describes",
+        ),
+        ({"model_type": "GPT-J", "n_embd": 64}, "did you mean gptj?"),
+        (
+            {"model_type": "x_chat", "llm_config": {"model_type": "qwen2"}},
+            "its language part, llm_config, is of family qwen2",
+        ),
+        (
+            {**SMALL, "model_type": "nemotron", "num_key_value_heads": 3},
+            "num_key_value_heads is 3; it should divide num_attention_heads, 4",
+        ),
+        (
+            {"model_type": "nemotron", "hidden_size": 64, "num_hidden_layers": 2},
+            "num_attention_heads, vocab_size, intermediate_size not stated",
+        ),
+        (
+            {**SMALL, "model_type": "jamba", "num_attention_heads": 0},
+            "num_attention_heads is 0; it should be a whole number of at least 1",
+        ),
+        (
+            {**SMALL, "model_type": "nemotron", "num_hidden_layers": "x"},
+            'num_hidden_layers is "x"; it should be a whole number',
+        ),
+        (
+            {**SMALL, "model_type": "bert", "num_hidden_layers": 2},
+            "whose models read in both directions and write nothing",
         ),
         ({"model_type": "gptj"}, "neither its width nor its number of layers is stated"),
         ({"model_type": "t5", "d_model": 64}, "it has an encoder"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.presets.config import CLASS_DEFAULT, DERIVED, STATED, read_config, read_models
 from sizing_xlsx.presets.families import families
 from sizing_xlsx.presets.layers import pattern
-from sizing_xlsx.presets.quantisation import Quantisation
+from sizing_xlsx.presets.quantisation import Quantisation, stored_format
 
 PRESETS = paths.presets_folder()
 MODELS = {model.name: model for model in read_models(PRESETS / "models")}
@@ -246,6 +248,151 @@ def test_how_published_weights_are_stored_is_read_and_counts_stay(entry: dict[st
     assert model.quantisation == read and parameter_count(model) == parameter_count(read_config(LLAMA))
 
 
+BNB4 = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+INT4 = {"num_bits": 4, "type": "int", "group_size": 128}
+
+
+@pytest.mark.parametrize(
+    ("entry", "words", "stored"),
+    [
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True}, "gptq, 4 bits, groups of 128, act-order", "GPTQ int4 g128 sym/asym"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": -1}, "gptq, 4 bits, one group a column", "GPTQ int4, no groups"),
+        ({"quant_method": "gptq", "bits": 3, "group_size": 128}, "gptq, 3 bits, groups of 128", ""),
+        ({"quant_method": "awq", "w_bit": 4, "q_group_size": 128}, "awq, 4 bits, groups of 128", "AWQ int4 g128 (GEMM)"),
+        (BNB4 | {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}, "bitsandbytes, nf4, 4 bits, double quantisation", "nf4 / fp4, block 64, double quant (nested block 256)"),
+        (BNB4 | {"bnb_4bit_quant_type": "fp4"}, "bitsandbytes, fp4, 4 bits", "nf4 / fp4, block 64, no double quant"),
+        ({"load_in_8bit": True}, "bitsandbytes, 8 bits", "int8 LLM.int8 (bitsandbytes)"),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8, 8 bits, blocks of 128 x 128", "fp8 e4m3 block 128x128, fp32 scales (DeepSeek-V3/R1)"),
+        ({"quant_method": "fp8", "weight_block_size": [64, 64]}, "fp8, 8 bits, blocks of 64 x 64", ""),
+        ({"quant_method": "mxfp4"}, "mxfp4, 4 bits", "mxfp4 block 32, E8M0 scale"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "modelopt, NVFP4, 4 bits", "nvfp4 block 16, E4M3 scale + fp32 global"),
+        ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64}}}, "hqq, 4 bits, groups of 64", ""),
+        ({"quant_method": "torchao", "quant_type": {"default": {"_type": "Int4WeightOnlyConfig"}}}, "torchao, Int4WeightOnlyConfig, 4 bits", ""),
+        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": INT4}}}, "compressed-tensors, int, 4 bits, groups of 128", ""),
+    ],
+)  # fmt: skip
+def test_published_weights_are_told_apart_and_have_their_storage_format(
+    entry: dict[str, Any], words: str, stored: str
+) -> None:
+    for field in ("quantization_config", "compression_config"):
+        found = read_config(LLAMA | {field: entry}).quantisation
+        assert found is not None and (found.words, stored_format(found)) == (words, stored)
+    assert not stored or stored in load_presets().storage_formats.keys
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"quant_method": "gptq", "bits": "four"}, 'quantization_config.bits is "four"; it should be a whole number from 1'),
+        ({"quant_method": "gptq", "bits": -4}, "quantization_config.bits is -4"),
+        ({"quant_method": "gptq", "bits": 0}, "quantization_config.bits is 0"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 0}, "group_size is 0; it should be -1 for one group a column"),
+        ({"quant_method": "awq", "bits": 7}, "bits is 7; with quant_method awq it should be one of 2, 3, 4, 8"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": "4"}}}}, 'config_groups.g.weights.num_bits is "4"'),
+        ({"quant_method": "fp8", "weight_block_size": [128]}, "weight_block_size is a list; it should be two whole numbers"),
+        (BNB4 | {"bnb_4bit_quant_type": "nf8"}, 'bnb_4bit_quant_type is "nf8"; it should be nf4 or fp4'),
+        (BNB4 | {"load_in_8bit": True}, "load_in_8bit is true and load_in_4bit is true"),
+        (BNB4 | {"bnb_4bit_use_double_quant": "yes"}, 'bnb_4bit_use_double_quant is "yes"; it should be true or false'),
+        ({"bits": 4}, "quantization_config.quant_method is missing"),
+        ({}, "quantization_config.quant_method is missing"),
+    ],
+)  # fmt: skip
+def test_a_value_that_no_quantisation_takes_is_refused(entry: dict[str, Any], said: str) -> None:
+    assert said in fault(LLAMA | {"quantization_config": entry})
+
+
+GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "lm_head": False}
+
+
+def test_a_quantised_file_is_sized_as_it_is_stored() -> None:
+    model = read_config(LLAMA | {"head_dim": 8, "_name_or_path": "acme/q", "quantization_config": GPTQ})
+    found = as_object(model, load_presets())
+    linears, columns = 4 * (64 * 64 + 2 * 64 * 16 + 64 * 64 + 3 * 64 * 96), 4 * (6 * 64 + 96)
+    rest = found["parameters_total"] - linears
+    assert found["static_bytes"]["GPTQ int4 g128 sym/asym"] == linears * (0.5 + 2.5 / 128) + 4 * columns + 2 * rest
+    assert found["static_bytes"]["bf16"] == 2 * found["parameters_total"]
+    first, second, _ = found["jobs"]
+    assert first["inputs"]["base_storage_format"] == found["published_format"] == "GPTQ int4 g128 sym/asym"
+    assert first["results"]["frozen_base_weights"] == found["static_bytes"]["GPTQ int4 g128 sym/asym"]
+    told = "the weights of acme/q are published as 'GPTQ int4 g128 sym/asym'"
+    assert not first["warnings"] and any(told in warning for warning in second["warnings"])
+
+
+def test_a_job_on_a_quantised_file_of_your_own_is_told_its_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(LLAMA | {"quantization_config": GPTQ}))
+    assert main(["lora", "--model", str(file), "--base-model", "mine", "--lora-rank", "4"]) == 0
+    shown = capsys.readouterr()
+    assert "Warning: base_storage_format is 'bf16'; the weights of mine are published as 'GPTQ" in shown.out
+    assert "is published quantised (gptq, 4 bits, groups of 128): its storage format is GPTQ int4" in shown.err
+    file.write_text(json.dumps(LLAMA | {"quantization_config": {"quant_method": "aqlm"}}))
+    assert main(["lora", "--model", str(file), "--base-model", "mine"]) == 0
+    assert "no storage format here is that of these weights" in capsys.readouterr().err
+
+
+# --- what contradicts itself ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (LLAMA | {"architectures": ["LlamaModel"]}, "architectures is LlamaModel, whose head is another or none"),
+        (LLAMA | {"architectures": ["LlamaForSequenceClassification"]}, "whose head is another or none"),
+        (LLAMA | {"architectures": ["GPT2LMHeadModel"]}, "architectures is GPT2LMHeadModel, which is no class of family llama"),
+        (LLAMA | {"torch_dtype": "float7"}, 'the type of the published weights is "float7", which is none'),
+        (
+            MOE | {"model_type": "glm4_moe", "n_routed_experts": 4, "first_k_dense_replace": 9},
+            "experts are stated, 4 a layer, and none of the 4 layers has them",
+        ),
+    ],
+)  # fmt: skip
+def test_a_field_that_contradicts_what_is_counted_is_noted(config: dict[str, Any], said: str) -> None:
+    assert any(said in note for note in read_config(config).notes)
+
+
+@pytest.mark.parametrize("name", ["LlamaForCausalLM", "LLaMAForCausalLM"])
+def test_the_usual_class_of_a_family_is_not_noted(name: str) -> None:
+    assert read_config(LLAMA | {"architectures": [name], "torch_dtype": "bfloat16"}).notes == ()
+
+
+def test_no_model_of_the_catalogue_names_another_class() -> None:
+    assert not [model.name for model in MODELS.values() if any("architectures" in note for note in model.notes)]
+
+
+# --- fields that nobody reads -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [[0.0, float("inf")], float("nan"), {"a": float("-inf")}])
+def test_a_number_without_end_in_a_field_that_nobody_reads_passes(value: Any) -> None:
+    assert read_config(LLAMA | {"time_step_limit": value}).hidden_size == 64
+    assert "is Infinity; it should be a finite number" in fault(LLAMA | {"sliding_window": float("inf")})
+
+
+def test_the_text_of_a_config_is_no_path_however_long(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", json.dumps(LLAMA | {"note": "x" * 5_000})]) == 0
+    assert "llama: family llama" in capsys.readouterr().out
+
+
+def test_a_config_comes_through_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "fifo"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(json.dumps(LLAMA),))
+    writer.start()
+    model = read_config(pipe)
+    writer.join()
+    assert (model.name, model.hidden_size) == ("llama", 64)
+
+
+def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "m.json"
+    file.write_text(json.dumps(LLAMA))
+    command = f'"{sys.executable}" -m sizing_xlsx model "{file}" --json | head -1'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout == "{\n" and done.stderr == ""
+
+
 # --- what is wrong ----------------------------------------------------------------------------------------
 
 
@@ -259,8 +406,9 @@ def test_how_published_weights_are_stored_is_read_and_counts_stay(entry: dict[st
         ({"model_type": "gemma3", "text_config": {"num_key_value_heads": 3}, "vision_config": {}}, "text_config.num_key_value_heads is 3; it should divide num_attention_heads, 8"),
         ({"model_type": "gemma3", "text_config": {"model_type": "=1+1"}, "vision_config": {}}, "a name may not begin with = + - @"),
         (MOE | {"num_experts_per_tok": 5}, "num_experts_per_tok is 5; it should be at most num_experts, 4"),
-        (MOE | {"mlp_only_layers": [4]}, "mlp_only_layers is a list; it should be a list of layers, each from 0 to 3"),
+        (MOE | {"mlp_only_layers": [4]}, "mlp_only_layers is a list; it should be a list of layers, each from 0 to 3, and it holds 4"),
         (MOE | {"mlp_only_layers": "1"}, 'mlp_only_layers is "1"; it should be a list of layers'),
+        (MOE | {"model_type": "mixtral", "num_local_experts": 0, "num_experts": None}, "num_local_experts is 0; it should be a whole number from 1"),
         (MOE | {"num_experts": -1}, "num_experts is -1; it should be a whole number from 0"),
         (MOE | {"moe_intermediate_size": 0}, "moe_intermediate_size is 0; it should be a whole number from 1"),
         (LLAMA | {"model_type": "gemma2", "layer_types": ["full_attention"]}, "layer_types has 1 entries; it should be a list with one for each of 4 layers"),
@@ -271,7 +419,7 @@ def test_how_published_weights_are_stored_is_read_and_counts_stay(entry: dict[st
         (LLAMA | {"model_type": "phi", "qk_layernorm": 1}, "qk_layernorm is 1; it should be true or false"),
         ({"model_type": "gpt2", "n_embd": 64, "hidden_size": 32, "n_layer": 1, "n_head": 4, "vocab_size": 9}, "hidden_size is 32 and n_embd is 64; they are two names of one figure and should agree"),
         (LLAMA | {"quantization_config": 4}, "quantization_config is 4; it should be an object"),
-        (LLAMA | {"quantization_config": {}}, 'quantization_config.quant_method is ""; it should be a name'),
+        (LLAMA | {"quantization_config": {}}, "quantization_config.quant_method is missing; it should be a name"),
         (LLAMA | {"_name_or_path": "x" * 300}, "300 characters long; a name has at most 200"),
         (LLAMA | {"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000; it should be a whole number from 1 to 10,000"),
         ({"model_type": "falcon", "hidden_size": 65, "num_hidden_layers": 1, "num_attention_heads": 8, "vocab_size": 9}, "hidden_size is 65; it should be a multiple of num_attention_heads, 8"),

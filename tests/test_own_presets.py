@@ -96,6 +96,25 @@ def test_the_header_says_the_unit(tmp_path: Path, header: str, value: str, usabl
     assert row["usable_bytes"] == usable and isinstance(row["usable_bytes"], int)
 
 
+def test_plain_words_and_the_catalogue_as_it_is_written_are_taken(tmp_path: Path) -> None:
+    row = card(tmp_path / "c.csv", "name,usable_gb,bandwidth,price\nOne,31.5,900,2.5\n")
+    assert (row["bandwidth_gb_per_s"], row["price_usd_per_hour"]) == (900, 2.5)
+    from sizing_xlsx.catalogue_command import csv_text, rows_of
+
+    text = csv_text(rows_of(load_presets())["gpus"])
+    written = tmp_path / "cards.csv"
+    written.write_text(text, newline="")
+    assert load_presets(gpus=[written]).gpus.keys == load_presets().gpus.keys
+    written.write_text(text.replace("NVIDIA T4,NVIDIA", "Site 7,NVIDIA", 1), newline="")
+    assert load_presets(gpus=[written]).gpus.keys == ("Site 7", *load_presets().gpus.keys)
+
+
+def test_files_that_lie_beside_a_config_are_no_models(tmp_path: Path) -> None:
+    for name in ("a.json", "tokenizer_config.json", "generation_config.json", "model.safetensors.index.json"):
+        (tmp_path / name).write_text("{}")
+    assert config_files(tmp_path) == [tmp_path / "a.json"]
+
+
 def test_csv_and_toml_say_the_same(tmp_path: Path) -> None:
     from_csv = card(tmp_path / "c.csv", "name,usable_gib,vendor,architecture,power_w\nOne,31.5,NVIDIA,Ada,300\n")
     text = '[[gpu]]\nname = "One"\nusable_gib = 31.5\nvendor = "NVIDIA"\narchitecture = "Ada"\npower_w = 300\n'
@@ -235,7 +254,7 @@ def test_a_path_means_a_config_a_folder_with_one_or_a_folder_of_them(tmp_path: P
 def test_own_models_are_offered_first_or_listed_with_their_reason(tmp_path: Path) -> None:
     base = load_presets()
     config(tmp_path / "zoo" / "lab--Tiny" / "config.json", **TINY)
-    config(tmp_path / "zoo" / "lab--Odd" / "config.json", model_type="olmo")
+    config(tmp_path / "zoo" / "lab--Odd" / "config.json", model_type="seed_oss")
     own = load_presets(models=[tmp_path / "zoo"])
     assert own.models.keys == ("lab/Tiny", *base.models.keys)
     assert own.models.hidden_size[1] == 640
@@ -278,7 +297,7 @@ def own_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own")
     cards(folder / "cards.csv")
     config(folder / "zoo" / "lab--Tiny" / "config.json", **TINY)
-    config(folder / "zoo" / "lab--Odd" / "config.json", model_type="olmo")
+    config(folder / "zoo" / "lab--Odd" / "config.json", model_type="seed_oss")
     return folder
 
 

@@ -145,7 +145,8 @@ def test_the_names_cover_sweep_and_spare_rows_in_one_column(book: Book) -> None:
     table = Table(book.path)
     names = [KEY, *FIGURES.values(), *input_names(book.job).values()]
     assert len(set(names)) == len(names) and max(map(len, names)) <= linting.MAX_NAME
-    assert {name for name in book.names if name.startswith("Validation_")} == {*names, "Validation_Outcomes_List"}
+    others = {"Validation_Outcomes_List", "Validation_Finding"}
+    assert {name for name in book.names if name.startswith("Validation_")} == {*names, *others}
     rows = {table.area(name)[1:3] for name in names}
     assert len(rows) == 1 and len(table) == SWEEP[book.name] + SPARE_ROWS
     visible = {"Validation_Batch_Size", "Validation_Sequence_Length", "Validation_Activation_Checkpointing"}
@@ -603,16 +604,21 @@ BAD: list[tuple[list[dict[str, Any]], list[str], str]] = [
 
 @pytest.mark.parametrize(("rows", "header", "words"), BAD, ids=[words for _, _, words in BAD])
 def test_a_bad_results_file_is_refused_in_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[dict[str, Any]], header: list[str], words: str
+    tmp_path: Path,
+    books: dict[str, Book],
+    capsys: pytest.CaptureFixture[str],
+    rows: list[dict[str, Any]],
+    header: list[str],
+    words: str,
 ) -> None:
     write_results(tmp_path, rows, header)
-    kept = tmp_path / "gpu-finetune-memory-sizing.xlsx"
-    kept.write_bytes(b"an earlier workbook")
+    kept = tmp_path / books["training"].path.name
+    kept.write_bytes(books["training"].path.read_bytes())
     assert main(["build", "--output", str(tmp_path)]) == 2
     said = capsys.readouterr()
     assert words in said.err and RESULTS_FILE in said.err
     assert (said.out, said.err.count("\n")) == ("", 1)
-    assert kept.read_bytes() == b"an earlier workbook"
+    assert kept.read_bytes() == books["training"].path.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == [kept.name, RESULTS_FILE]
 
 

@@ -449,7 +449,7 @@ def test_offered_formats_and_why_the_others_are_not() -> None:
     assert formats.keys[:4] == ("fp32", "bf16", "fp16", "int8 LLM.int8 (bitsandbytes)") and len(formats) == 13
     int8 = formats.row_of("int8 LLM.int8 (bitsandbytes)")
     assert formats.bytes_per_parameter[int8] == 1 and formats.bytes_per_output_row[int8] == 4
-    assert [formats.published_bytes[row] for row in range(1, 7)] == [4, 2, 2, 1, 0.5, 0.5]
+    assert [formats.published_bytes[row] for row in range(1, 14)] == [4, 2, 2, 1, 0.5, 0.5, *7 * [0]]
     assert [formats.unquantised_bytes[row] for row in range(1, 7)] == [4, 2, 2, 2, 2, 2]
     for row in presets.storage_rows:
         assert bool(row["why_not"]) != bool(row["offered"])

@@ -268,7 +268,8 @@ def test_identical_runs_have_a_picture_each(machine: Machine, monkeypatch: pytes
     assert [(run["id"], run["composition"]) for run in machine.performed] == [("ok1", "pictures"), ("ok2", "pictures")]
 
 
-def test_several_workers_compute_in_one_thread_each(machine: Machine) -> None:
+def test_several_workers_compute_in_one_thread_each(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # the suite's own
     machine.verify("--sweep", machine.sweep("ok1", "ok2"), "--workers", "2")
     machine.verify("--sweep", machine.sweep("ok1", "ok2"), "--workers", "1", "--again")
     assert [run["threads"] for run in machine.performed] == ["1", "1", None, None]

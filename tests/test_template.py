@@ -53,6 +53,30 @@ def test_a_wrong_template_is_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize(
+    ("file", "old", "new", "words"),
+    [
+        ("start.toml", 'option = "custom"', 'option = "costum"', "did you mean custom"),
+        ("start.toml", "Unsure: {unsure_answers:0}", "Unsure: {unsure_answer:0}", "unsure_answer is no input"),
+        ("start.toml", 'memory: {title}"', 'memory: {titel}"', "in braces it may say {title}"),
+        ("start.toml", 'job = "lora"', 'job = "lore"', "lore.toml is missing"),
+        ("summary.toml", "[signed]", "[sign]", "summary 1 lacks signed"),
+        ("summary.toml", "{total_shown_gb:1} of", "{total_shown:1} of", "total_shown is no input"),
+        ("lora.toml", 'unseen_kind = "no"', 'unseen_kind = "never"', "unseen_kind = 'never'; it must be one of yes"),
+    ],
+)
+def test_wrong_words_of_start_and_summary_are_refused(
+    templates: Path, tmp_path: Path, file: str, old: str, new: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (templates / file).read_text(encoding="utf-8")
+    assert old in text
+    (templates / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    assert main(["build", "--output", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert words in told and told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
     ("old", "new", "words"),
     [
         ("size = 11", 'size = "big"', "size is 'big'"),

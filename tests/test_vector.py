@@ -112,6 +112,27 @@ def test_single_values_stand_for_all_rows(sizing: Job, seed: int) -> None:
 
 
 @pytest.mark.parametrize("sizing", BOTH, ids=NAMES)
+def test_few_texts_among_many_jobs(sizing: Job) -> None:
+    """What rests on texts alone is evaluated for each of their combinations, those that no job has among them."""
+    rng = random.Random(41)
+    texts = [key for key, declared in sizing.inputs.items() if isinstance(declared.domain, Choice)]
+    few = [random_inputs(sizing, rng) for _ in range(3)]
+    rows = []
+    for at in range(2_000):
+        row = dict(few[at % 3])
+        for key in rng.sample([key for key in texts if not key.startswith(("adapter_", "target_", "base_model"))], 2):
+            row[key] = rng.choice(few)[key]
+        rows.append(row | {"batch_size": rng.randint(1, 256)})
+    rows = [row | {"gpu_capacity_override_gb": 80, "compute_precision": few[0]["compute_precision"]} for row in rows]
+    if "parameter_storage" in texts:
+        rows = [row | {"parameter_storage": "fp32"} for row in rows]
+    columns = columns_of(rows)
+    answer = sizing.size_many(columns, sizing.order)
+    for at in range(0, len(rows), 50):
+        same_as_reference(sizing, [rows[at]], {key: column[at : at + 1] for key, column in answer.items()})
+
+
+@pytest.mark.parametrize("sizing", BOTH, ids=NAMES)
 def test_one_value_for_everything_is_one_job(sizing: Job) -> None:
     rng = random.Random(37)
     for _ in range(40):

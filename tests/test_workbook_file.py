@@ -28,6 +28,7 @@ from sizing_xlsx.workbook import build as building
 from sizing_xlsx.workbook.build import build, workbook_job
 from sizing_xlsx.workbook.own_runs import KEY, figure_names, input_names
 from sizing_xlsx.workbook.rules import lint_workbook
+from sizing_xlsx.workbook.scenarios import CHOICE, inputs_of_scenarios, list_name
 
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 INPUTS = {
@@ -57,8 +58,8 @@ def test_no_time_or_place_of_the_build_is_in_the_file(book: Book) -> None:
     assert [place for place in here if len(place) > 6 and place in text] == []
 
 
-def test_the_linter_finds_nothing(book: Book) -> None:
-    assert lint_workbook(book.path) == []
+def test_the_linter_finds_nothing(whole_book: Book) -> None:
+    assert lint_workbook(whole_book.path) == []
 
 
 def test_the_parts_are_those_of_a_plain_workbook(book: Book) -> None:
@@ -79,7 +80,9 @@ def test_every_formula_has_a_value_of_the_right_type(book: Book) -> None:
     assert wrong == []
     errors = {place for place, value in book.cached.items() if isinstance(value, ErrorValue)}
     assert {book.cached[place] for place in errors} <= {"#N/A"}
-    assert {place[0] for place in errors} <= {"Chart data"}, "only a chart's missing points are errors"
+    assert {place[0] for place in errors} <= {"Chart data", "Crossover workings"}, (
+        "only a chart's missing points are errors"
+    )
     for name in RESULTS:
         assert isinstance(book.cached[contents(book.path).names[name.casefold()]], float), name
 
@@ -139,15 +142,21 @@ def test_every_input_has_a_validation_that_refuses_what_is_wrong(book: Book) -> 
             assert rule.get("type") == ("whole" if isinstance(domain, Whole) else "decimal")
             assert isinstance(domain, Whole | Number)
             assert [float(first), float(second)] == [domain.low, domain.high], key
-    typed = {column_of(book, name) for name in RUN_COLUMNS[book.name]}
+    choice = found[CHOICE.casefold()]
+    rule = rules.pop((choice[0], openpyxl.utils.get_column_letter(choice[2]) + str(choice[1])))
+    assert cells_of(book, rule.findtext(MAIN + "formula1"))[:2] == ["As typed below", "Worked example"]
+    typed = {column_of(book, name) for name in RUN_COLUMNS[book.name] + scenario_columns(book)}
     left = {(sheet, area.partition(":")[0].rstrip("0123456789")) for sheet, area in rules}
-    prices = {(sheet, openpyxl.utils.get_column_letter(column)) for sheet, _, column in prices_of(book)}
-    assert left == {(sheet, letter) for sheet, letter, _, _ in typed} | prices, (
-        "a validation on a cell that is no input"
-    )
+    free = {(s, openpyxl.utils.get_column_letter(column)) for s, _, column in prices_of(book) | page_inputs(book)}
+    assert left == {(sheet, letter) for sheet, letter, _, _ in typed} | free, "a validation on a cell that is no input"
 
 
 RUN_COLUMNS = {name: [KEY, *figure_names().values(), *input_names(job(name)).values()] for name in JOBS}
+
+
+def scenario_columns(book: Book) -> list[str]:
+    """The columns of Scenarios in which something can be typed."""
+    return [list_name(key) for key in ("name", "owner", "date", "note", *inputs_of_scenarios(book.job))]
 
 
 def column_of(file: File, name: str) -> tuple[str, str, int, int]:
@@ -157,12 +166,25 @@ def column_of(file: File, name: str) -> tuple[str, str, int, int]:
 
 
 def prices_of(book: Book) -> set[tuple[str, int, int]]:
-    """The cells of GPUs with a price, which a planner may change."""
-    sheet = _values(book.path)["GPUs"]
-    (top, column), *_ = (
-        (c.row, c.column) for row in sheet.iter_rows() for c in row if c.value == "Price, illustrative"
-    )
-    return {("GPUs", top + 2 + at, column) for at in range(len(book.job.tables["gpus"]))}
+    """The cells of GPUs with a price and its date, which a planner may change."""
+    found = set()
+    for name in ("GPUs_Price_USD_Per_Hour_List", "GPUs_Price_As_Of_List"):
+        sheet, letter, first, last = column_of(book, name)
+        at = openpyxl.utils.column_index_from_string(letter)
+        found |= {(sheet, row, at) for row in range(first, last + 1)}
+    return found
+
+
+def page_inputs(book: Book) -> set[tuple[str, int, int]]:
+    """The inputs of a single sheet, which no other sheet reads."""
+    named = {name: contents(book.path).names.get(name.casefold(), ("",)) for name in book.names}
+    typed = (
+        ("Start", "Answer_"), ("Summary", "Prepared_"), ("Compare", "Compare_Order"), ("Sensitivity", "Sensitivity_"),
+        ("Crossover", "Crossover_Card_"), ("Crossover", "Nominal_"),
+    )  # fmt: skip
+    return {
+        at for name, at in named.items() if any(at[0] == sheet and name.startswith(start) for sheet, start in typed)
+    }
 
 
 def cells_of(file: File, name: str) -> list[Any]:
@@ -192,7 +214,13 @@ def test_only_inputs_can_be_changed(book: Book) -> None:
         for sheet, letter, first, last in (column_of(book, name) for name in RUN_COLUMNS[book.name])
         for row in range(first + runs, last + 1)
     }
-    assert unlocked == {found[public_name(key).casefold()] for key in book.job.inputs} | spare | prices_of(book)
+    planned = {
+        (sheet, row, openpyxl.utils.column_index_from_string(letter))
+        for sheet, letter, first, last in (column_of(book, name) for name in scenario_columns(book))
+        for row in range(first, last + 1)
+    }
+    inputs = {found[public_name(key).casefold()] for key in book.job.inputs} | {found[CHOICE.casefold()]}
+    assert unlocked == inputs | spare | planned | prices_of(book) | page_inputs(book)
     for sheet in book.sheets.values():
         protection = sheet.tree.find(MAIN + "sheetProtection")
         assert protection is not None and protection.get("sheet") == "1", sheet.name
@@ -304,7 +332,7 @@ def test_a_model_folder_dropped_in_is_offered_and_sized(own_presets: Path, tmp_p
 
 
 def test_every_model_that_is_not_offered_is_listed_with_its_reason(own_presets: Path, tmp_path: Path) -> None:
-    for family in ("olmo", "mamba3"):
+    for family in ("seed_oss", "mamba3"):
         add_model(own_presets, f"own-lab--{family}", model_type=family)
     unsized = load_presets(own_presets).unsized_models
     assert len(unsized) == 2
@@ -357,10 +385,10 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("folder", "fields"), BAD, ids=[f"{folder}-{'-'.join(fields)}" for folder, fields in BAD])
 def test_a_bad_config_leaves_the_workbooks_that_are_there(
-    own_presets: Path, tmp_path: Path, folder: str, fields: dict[str, Any]
+    own_presets: Path, tmp_path: Path, books: dict[str, Book], folder: str, fields: dict[str, Any]
 ) -> None:
     out = tmp_path / "out"
-    before = stand_in(out)
+    before = earlier(out, books)
     add_model(own_presets, folder, **fields)
     with pytest.raises(ValueError) as caught:
         build(out, None, own_presets)
@@ -368,20 +396,20 @@ def test_a_bad_config_leaves_the_workbooks_that_are_there(
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
-def test_a_config_that_is_no_json_leaves_the_workbooks_that_are_there(own_presets: Path, tmp_path: Path) -> None:
-    before = stand_in(tmp_path / "out")
+def test_a_config_that_is_no_json_leaves_the_workbooks_that_are_there(
+    own_presets: Path, tmp_path: Path, books: dict[str, Book]
+) -> None:
+    before = earlier(tmp_path / "out", books)
     (own_presets / "models" / "HuggingFaceTB--SmolLM2-135M" / "config.json").write_text('{"hidden_size": 5')
     with pytest.raises(ValueError, match=r"SmolLM2-135M"):
         build(tmp_path / "out", None, own_presets)
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def stand_in(folder: Path) -> dict[str, bytes]:
-    """Two files in the place of earlier workbooks, and what they hold."""
+def earlier(folder: Path, books: dict[str, Book]) -> dict[str, bytes]:
+    """Both workbooks as an earlier build left them, and what they hold."""
     folder.mkdir()
-    before = {
-        building.load_template(name)["file"]: b"an earlier workbook " + name.encode() for name in ("lora", "training")
-    }
+    before = {book.path.name: book.path.read_bytes() for book in books.values()}
     for name, content in before.items():
         (folder / name).write_bytes(content)
     return before
@@ -391,10 +419,10 @@ def stand_in(folder: Path) -> dict[str, bytes]:
     "error", [RuntimeError("out of ideas"), KeyboardInterrupt(), OSError(28, "No space left on device")]
 )
 def test_a_build_that_breaks_off_leaves_the_workbooks_that_are_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    tmp_path: Path, books: dict[str, Book], monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     """The first workbook is written in full, the second in part."""
-    before, written = stand_in(tmp_path / "out"), []
+    before, written = earlier(tmp_path / "out", books), []
 
     def breaks(file: Any, name: str, *_: Any) -> None:
         file.write(b"a draft")
@@ -410,9 +438,9 @@ def test_a_build_that_breaks_off_leaves_the_workbooks_that_are_there(
 
 
 def test_a_build_that_breaks_off_while_a_sheet_is_written_leaves_no_draft(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, books: dict[str, Book], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = stand_in(tmp_path / "out")
+    before = earlier(tmp_path / "out", books)
 
     def breaks(_: object) -> None:
         raise RuntimeError("no notes today")

@@ -544,12 +544,20 @@ def test_a_workbook_that_is_open_can_be_read(desk: Desk, lora_plan: Path) -> Non
     assert desk.begun == ["ft01"]
 
 
+def runs_parts(path: Path) -> list[str]:
+    """The parts of the sheets of runs: Validation, and the workings with the other inputs."""
+    package = open_package(path)
+    names = package.sheet_names()
+    sheets = [package.area(name).sheet for name in (KEY, "Validation_Optimizer_Choice")]
+    return [f"xl/worksheets/sheet{names.index(sheet) + 1}.xml" for sheet in sheets]
+
+
 def test_a_formula_in_a_row_is_not_overwritten(desk: Desk, lora_plan: Path) -> None:
     """A planner computes a measured peak from something else; nothing is written, also not the other run."""
     area = open_package(lora_plan).area(FIGURES["measured_peak_gb"])
     at = f'r="{openpyxl.utils.get_column_letter(area.first_column + 1)}{area.first_row + 1}"'
     edit = lambda part: re.sub(rf"(<c {at}[^>]*>)<v>[^<]*</v>".encode(), rb"\1<f>6+6</f><v>12</v>", part)  # noqa: E731
-    edited(lora_plan, {"xl/worksheets/sheet4.xml": edit})
+    edited(lora_plan, {runs_parts(lora_plan)[0]: edit})
     text = desk.refused("--backend", "cuda", "--sweep", "lora", "--only", "ft02,ft01", "--write", lora_plan)
     assert "holds a formula" in text and "Validation!H10" in text
 
@@ -627,9 +635,10 @@ class Changed:
     def __call__(self, path: Path) -> Path:
         with zipfile.ZipFile(path) as archive:
             parts = {name: archive.read(name) for name in archive.namelist()}
+        runs = runs_parts(path)[0]
         wanted = re.compile(r"xl/(workbook|worksheets/sheet\d+|charts/chart\d+)\.xml")
         for name in filter(wanted.fullmatch, parts):
-            parts[name] = self.part(parts[name], own=name == "xl/worksheets/sheet4.xml")
+            parts[name] = self.part(parts[name], own=name == runs)
         return zipped(path, parts)
 
 
@@ -649,17 +658,18 @@ def decorated(path: Path) -> Path:
         'type="percent"><xm:f>0</xm:f></x14:cfvo></x14:iconSet></x14:cfRule><xm:sqref>H10:H58</xm:sqref>'
         "</x14:conditionalFormatting></x14:conditionalFormattings></ext></extLst>"
     )
+    runs = runs_parts(path)[0]
     return edited(
         path,
         {
-            "xl/worksheets/sheet4.xml": lambda part: put("</worksheet>", extensions)(
+            runs: lambda part: put("</worksheet>", extensions)(
                 put(
                     "<drawing ",
                     f'<!-- a note --><?planner keep="this"?><mc:AlternateContent xmlns:mc="{mc}"><mc:Choice xmlns:x14="urn:x" '
                     'Requires="x14"><controls/></mc:Choice><mc:Fallback/></mc:AlternateContent>',
                 )(part)
             ),
-            "xl/worksheets/_rels/sheet4.xml.rels": put(
+            runs.replace("sheets/", "sheets/_rels/") + ".rels": put(
                 "</Relationships>",
                 '<Relationship Id="rId91" Type="http://schemas.microsoft.com/office/2017/10/relationships/threadedComment" '
                 'Target="../threadedComments/threadedComment1.xml"/><Relationship Id="rId92" '
@@ -678,7 +688,7 @@ def decorated(path: Path) -> Path:
 
 def with_hidden_rows(path: Path) -> Path:
     edit = lambda part: re.sub(rb'<row r="(1\d|3[5-7])"', rb'<row r="\1" hidden="1"', part)  # noqa: E731
-    return edited(path, {"xl/worksheets/sheet4.xml": edit})
+    return edited(path, {runs_parts(path)[0]: edit})
 
 
 CHANGES: dict[str, Callable[[Path], Path]] = {
@@ -714,7 +724,7 @@ def test_figures_land_where_the_planner_moved_them(kind: str, plan: Path, book: 
     before, after = members(original), members(plan)
     assert list(before) == list(after)
     changed = {name for name in before if before[name] != after[name]}
-    assert changed <= {"xl/workbook.xml", "xl/worksheets/sheet4.xml", "xl/worksheets/sheet12.xml"}
+    assert changed <= {"xl/workbook.xml", *runs_parts(original)}
     assert report.backup_path is not None and report.backup_path.read_bytes() == original.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["before", plan.name, report.backup_path.name])
     was, now = (re.sub(rb' fullCalcOnLoad="1"', b"", raw(path, "xl/workbook.xml")) for path in (original, plan))
@@ -759,7 +769,7 @@ def raw(path: Path, name: str) -> bytes:
 def tables(path: Path) -> dict[tuple[str, str], bytes]:
     """The bytes of every cell of the two sheets of runs, and of what stands around the cells."""
     found = {}
-    for name in ("xl/worksheets/sheet4.xml", "xl/worksheets/sheet12.xml"):
+    for name in runs_parts(path):
         part = raw(path, name)
         cell = re.compile(rb'<c r="([A-Z]+[0-9]+)"[^>]*?(?:/>|>.*?</c>)', re.S)
         found |= {(name, match[1].decode()): match[0] for match in cell.finditer(part)}
@@ -783,11 +793,11 @@ def without_result(cell: Any) -> Any:
 def cells_of_runs(path: Path, rows: Sequence[int], job: str) -> set[tuple[str, str]]:
     """The cells that belong to rows of the table, on both sheets."""
     package = open_package(path)
-    keys = package.area(KEY)
+    keys, parts = package.area(KEY), runs_parts(path)
     found = set()
     for name in (KEY, *FIGURES.values(), *input_names(declared(job)).values()):
         area = package.area(name)
-        part = f"xl/worksheets/sheet{4 if area.sheet == keys.sheet else 12}.xml"
+        part = parts[area.sheet != keys.sheet]
         letters = openpyxl.utils.get_column_letter(area.first_column + 1)
         found |= {(part, f"{letters}{area.first_row + 1 + at}") for at in rows}
     return found

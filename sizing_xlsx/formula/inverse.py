@@ -11,6 +11,11 @@ which is room / slope where nothing curves. A maximum is within the limit when a
 smallest answer counts; of a minimum, the largest. The parts are terms like any other: every surface has
 them.
 
+One condition may ask whether the input has reached a threshold, from which on the result is another polynomial. The
+result is then evaluated at the threshold. Where it is within the limit there, the answer lies at the threshold or
+above, and the condition holds; else it lies below, and the threshold less 1 caps it.
+
+Where all of a result rests on the input through one sum, input + what does not change, the sum is varied in its place.
 Counting from 0, not from the value entered, keeps the answer free of that value and exact however far away it
 is: under a curvature the answer would else be the difference of two large numbers.
 """
@@ -40,25 +45,29 @@ class Polynomial(NamedTuple):
 
 
 def largest(
-    job: Job, result: str, *, vary: str, keep: str, at_most: str, limit: str, label: str, help: str
+    job: Job, result: str, *, vary: str, keep: str, at_most: str, limit: str, label: str, help: str, most: str = ""
 ) -> list[str]:
     """Add `result`: the largest whole value of `vary` with keep <= at_most. Returns all names added.
 
     job: the graph to add to; it has the constant rounding_guard. vary: an input. keep: a term that never
-    falls while vary grows, made of sums, maxima and minima of pieces of degree 2 at most. at_most: a term
-    of the same kind that vary does not change. limit: the constant that no answer exceeds. The answer has
-    the unit of vary and is 0 when even 1 is too much. label, help: of the answer.
+    falls while vary grows on the same side of a threshold, made of sums, maxima and minima of pieces of degree
+    2 at most. at_most: a term of the same kind that vary does not change. limit: the constant that no answer
+    exceeds. most: a term that vary does not change, and that no answer exceeds either. The answer has the unit of
+    vary and is 0 when even 1 is too much. label, help: of the answer.
     Raises ValueError when the result exists, NameError for a name that does not, and TypeError for a tree
-    without such an answer: a condition or at_most that depends on vary, a higher degree, an operation
-    without a slope.
+    without such an answer: at_most that depends on vary, a condition on vary but one alone that reads
+    `vary >= a term that vary does not change`, a higher degree, an operation without a slope.
     """
     _check(job, result, vary, keep, at_most, limit)
     question = _Question(job, result, vary, keep, at_most, limit, label)
-    answer = question.answer(question.opened(question.symbol(keep), keep), ())
+    answer = question.below_threshold(question.answer(question.opened(question.symbol(keep), keep), ()))
+    if question.beside is not None:
+        answer = answer - question.beside
     unit, before = job.unit_of(vary), f"{label}: before rounding down"
     answer = question.plan(f"{result}_unrounded", answer, unit, before, "The answer of the case that holds.")
     whole = floor(answer + question.symbol(GUARD))
-    question.plan(result, maximum(0, minimum(question.symbol(limit), whole)), unit, label, help)
+    bounds = [question.symbol(limit), *([question.symbol(most)] if most else [])]
+    question.plan(result, maximum(0, minimum(*bounds, whole)), unit, label, help)
     return _add(job, result, question.terms, _shorter(question.trees, result))
 
 
@@ -130,24 +139,117 @@ def _chosen(test: Expr, a: Polynomial, b: Polynomial) -> Polynomial:
 class _Question:
     """What is known while one question is taken apart: planned terms in order, and what each term has become.
 
-    trees, terms: the planned terms. hot: names that change with vary. forked: hot terms with a maximum or
-    minimum of hot trees in them or further down. parts: hot term -> its polynomial. answers: piece -> its
-    answer.
+    trees, terms: the planned terms. base: what is varied, the input or its sum with beside. hot: names that change with
+    it. forked: hot terms with a maximum or minimum of hot trees in them or further down; stepped: the same of the
+    threshold. parts: hot term -> its polynomial. answers: piece -> its answer. most: no value of base is larger.
     """
 
     def __init__(self, job: Job, result: str, vary: str, keep: str, at_most: str, limit: str, label: str) -> None:
-        self.job, self.result, self.vary, self.keep = job, result, vary, keep
-        self.at_most, self.limit, self.label = at_most, limit, label
+        self.job, self.result, self.keep, self.at_most, self.label = job, result, keep, at_most, label
         self.trees: dict[str, Expr] = {}
         self.terms: dict[str, Term] = {}
         self.hot = job.depends_on([vary])
-        self.forked: set[str] = set()
-        self.parts: dict[str, Polynomial] = {vary: Polynomial(None, lift(1))}
+        self.base, self.beside = self.varied(vary)
+        self.parts: dict[str, Polynomial] = {self.base: Polynomial(None, lift(1))}
         self.answers: dict[str, Expr] = {}
         self.cases = 0
+        self.most: Expr = self.symbol(limit)
+        if self.beside is not None:
+            unit, words = job.unit_of(self.base), f"No value of {in_words(self.symbol(self.base))} is larger."
+            self.most = self.plan(f"{result}_most", self.most + self.beside, unit, f"{label}: end of the search", words)
+        self.forked: set[str] = set()
+        self.stepped: set[str] = set()
+        tests: dict[str, Expr] = {}
         for key in job.needed([keep]):
-            if key in self.hot and self.forks(job.trees[key]):
+            if key not in self.hot:
+                continue
+            if self.forks(job.trees[key]):
                 self.forked.add(key)
+            found = {repr(node.args[0]): node.args[0] for node in walk(job.trees[key]) if self.asks(node)}
+            tests |= found
+            if found or not self.stepped.isdisjoint(names_in(job.trees[key])):
+                self.stepped.add(key)
+        self.step = next(iter(tests.values())) if len(tests) == 1 else None
+        if self.step is not None and not self.is_threshold(self.step):
+            self.step = None
+        self.beyond: Expr | None = None if self.step is None else self.above_limit()
+
+    def varied(self, vary: str) -> tuple[str, Expr | None]:
+        """What to vary: the one term that adds to the input what does not change with it, and that; else the input."""
+        users = [key for key in self.job.needed([self.keep]) if vary in names_in(self.job.trees[key])]
+        tree = self.job.trees[users[0]] if len(users) == 1 else None
+        if tree is not None and tree.op == "+":
+            others = [side for side in tree.args if not self.changes(side)]
+            if len(others) == 1 and all(side.op == "name" or side is others[0] for side in tree.args):
+                return users[0], others[0]
+        return vary, None
+
+    # ------------------------------------------------------------------ the threshold
+    def asks(self, tree: Expr) -> bool:
+        """Whether the node is a condition on what is varied."""
+        return tree.op == "when" and self.changes(tree.args[0])
+
+    def is_threshold(self, test: Expr) -> bool:
+        """Whether a condition is `base >= a name that does not change`."""
+        return (
+            test.op == ">="
+            and all(side.op == "name" for side in test.args)
+            and test.args[0].args[0] == self.base
+            and not self.changes(test.args[1])
+        )
+
+    def above_limit(self) -> Expr:
+        """A planned switch: 1 when the result is beyond the limit where the threshold is just reached."""
+        assert self.step is not None
+        words = in_words(self.step.args[1])
+        return self.plan(
+            f"{self.result}_below_threshold",
+            self.above_limit_of(self.keep),
+            "switch",
+            f"{self.label}: below {words}",
+            f"1 when the answer lies below {words}, because what is needed there is beyond the limit.",
+        )
+
+    def above_limit_of(self, key: str) -> Expr:
+        """The same of the part that holds the threshold; 0 where another part counts."""
+        tree = self.job.trees[key]
+        if tree.op == "when" and not self.changes(tree.args[0]):
+            test, *branches = tree.args
+            stepped = [branch.op == "name" and branch.args[0] in self.stepped for branch in branches]
+            if sum(stepped) == 1 and self.stepped.isdisjoint(names_in(branches[stepped.index(False)])):
+                inner = self.above_limit_of(branches[stepped.index(True)].args[0])
+                return lift(when(test, inner, 0) if stepped[0] else when(test, 0, inner))
+        return lift(when(self.at_threshold(key) <= self.symbol(self.at_most), 0, 1))
+
+    def at_threshold(self, key: str) -> Expr:
+        """The planned value of a term where the threshold is just reached, from those it rests on."""
+        assert self.step is not None
+        threshold = self.step.args[1]
+        values: dict[str, Expr] = {self.base: threshold}
+        for hot in self.job.needed([key]):
+            if hot in self.hot and hot != self.base:
+                facts, words = self.job.terms[hot], in_words(threshold)
+                values[hot] = self.plan(
+                    f"{hot}_at_{threshold.args[0]}",
+                    replace(self.reached(self.job.trees[hot]), values),
+                    facts.unit,
+                    f"{facts.label}: at {words}",
+                    f"What it is where {in_words(self.symbol(self.base))} is {words}.",
+                )
+        return values[key]
+
+    def reached(self, tree: Expr) -> Expr:
+        """The tree where the threshold is reached."""
+        if self.asks(tree):
+            return self.reached(tree.args[1])
+        kids = children(tree)
+        return Expr(tree.op, tuple(map(self.reached, kids)), tree.unit) if kids else tree
+
+    def below_threshold(self, answer: Expr) -> Expr:
+        """The answer, capped where it lies below the threshold."""
+        if self.step is None or self.beyond is None:
+            return answer
+        return lift(when(self.beyond > 0, minimum(answer, self.step.args[1] - 1), answer))
 
     # ------------------------------------------------------------------ small questions
     def symbol(self, key: str) -> Expr:
@@ -172,10 +274,12 @@ class _Question:
         return TypeError(f"{self.job.name}: {self.result}: {owner} {why}")
 
     def steady(self, test: Expr, owner: str) -> Expr:
-        """The condition, which must not depend on the input."""
-        if self.changes(test):
-            raise self.refuse(owner, f"asks whether {in_words(test)}, which depends on {self.vary}")
-        return test
+        """The condition, which must not depend on the input; that on the threshold is known for the answer."""
+        if not self.changes(test):
+            return test
+        if self.beyond is None:
+            raise self.refuse(owner, f"asks whether {in_words(test)}, which depends on {self.base}")
+        return lift(self.beyond <= 0)
 
     def plan(self, key: str, tree: Expr, unit: str, label: str, help: str) -> Expr:
         """Plan a term; the leaf that refers to it."""
@@ -233,15 +337,15 @@ class _Question:
             branches = self.polynomial(then, owner), self.polynomial(otherwise, owner)
             return _chosen(self.steady(test, owner), *branches)
         if tree.op not in ("+", "-", "*", "/"):
-            raise self.refuse(owner, f"takes {tree.op!r} of what depends on {self.vary}; that has no slope")
+            raise self.refuse(owner, f"takes {tree.op!r} of what depends on {self.base}; that has no slope")
         a, b = (self.polynomial(child, owner) for child in tree.args)
         if tree.op == "/":
             if _degree(b) > 0:
-                raise self.refuse(owner, f"divides by what depends on {self.vary}")
+                raise self.refuse(owner, f"divides by what depends on {self.base}")
             return Polynomial(*[None if part is None else arithmetic("/", part, tree.args[1]) for part in a])
         if tree.op == "*":
             if _degree(a) + _degree(b) > 2:
-                raise self.refuse(owner, f"grows faster than the square of {self.vary}")
+                raise self.refuse(owner, f"grows faster than the square of {self.base}")
             return _product(a, b)
         combine = _plus if tree.op == "+" else _minus
         return Polynomial(*[combine(x, y) for x, y in zip(a, b, strict=True)])
@@ -250,25 +354,25 @@ class _Question:
         """The polynomial of a hot term; each part that is more than a leaf becomes a term."""
         if key not in self.parts:
             facts, per = self.job.terms[key], self.per_unit()
-            words = self.vary.replace("_", " ")
+            words = self.base.replace("_", " ")
             parts = self.polynomial(self.job.trees[key], key)
             self.parts[key] = Polynomial(
                 self.part(
-                    f"{key}_fixed_{self.vary}",
+                    f"{key}_fixed_{self.base}",
                     parts.fixed,
                     facts.unit,
                     f"{facts.label}: fixed part",
                     f"The part that does not change with {words}.",
                 ),
                 self.part(
-                    f"{key}_per_{self.vary}",
+                    f"{key}_per_{self.base}",
                     parts.slope,
                     facts.unit + per,
                     f"{facts.label}: per unit of {words}",
                     f"What it grows by, counted from a {words} of 0.",
                 ),
                 self.part(
-                    f"{key}_curve_{self.vary}",
+                    f"{key}_curve_{self.base}",
                     parts.curvature,
                     facts.unit + per + per,
                     f"{facts.label}: curvature in {words}",
@@ -283,7 +387,7 @@ class _Question:
 
     def per_unit(self) -> str:
         """ " per row" for an input in rows."""
-        unit = self.job.unit_of(self.vary)
+        unit = self.job.unit_of(self.base)
         one = unit.removesuffix("s")
         return f" per {one if one in COUNTS else unit}"
 
@@ -307,7 +411,7 @@ class _Question:
         return self.plan(
             f"{self.result}_case_{self.cases}",
             lift(minimum(*distinct.values())),
-            self.job.unit_of(self.vary),
+            self.job.unit_of(self.base),
             f"{self.label}: case {self.cases}",
             f"{where} smallest answer of all pieces that count there.",
         )
@@ -333,8 +437,8 @@ class _Question:
         slope = planned("slope", piece.slope, unit + per, "What this grows by from 0 on")
         curve = planned("curve", piece.curvature, unit + per + per, "What the slope grows by of")
         assert room is not None
-        reached = _reached(room, slope, curve, self.symbol(self.limit))
-        answer = planned("answer", reached, self.job.unit_of(self.vary), "Where this reaches the limit")
+        reached = _reached(room, slope, curve, self.most)
+        answer = planned("answer", reached, self.job.unit_of(self.base), "Where this reaches the limit")
         assert answer is not None
         return answer
 

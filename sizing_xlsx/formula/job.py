@@ -7,7 +7,7 @@ the job is made, with the names.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -169,13 +169,14 @@ class Job:
         self.order.append(facts.name)
 
     # ------------------------------------------------------------------ questions about the graph
-    def needed(self, results: Iterable[str]) -> list[str]:
-        """The terms that the results rest on, themselves included, in order of evaluation."""
+    def needed(self, results: Iterable[str], given: Collection[str] = ()) -> list[str]:
+        """The terms that the results rest on, themselves included, in order of evaluation; not those that are given."""
         wanted: set[str] = set()
+        given = frozenset(given)
         stack = list(results)
         while stack:
             key = stack.pop()
-            if key in wanted or key not in self.trees:
+            if key in wanted or key in given or key not in self.trees:
                 continue
             wanted.add(key)
             stack.extend(names_in(self.trees[key]))
@@ -188,6 +189,11 @@ class Job:
             if not out.isdisjoint(names_in(self.trees[key])):
                 out.add(key)
         return out
+
+    def own_values_of(self, key: str) -> list[str]:
+        """The inputs that replace what a choice brings with it: of a card its capacity, of a model its shape."""
+        moving = self.depends_on((key,))
+        return [given.input_name for term, given in self.overrides.items() if f"preset_{term}" in moving]
 
     def _set_defaults(self, values: Mapping[str, Any]) -> None:
         for key, value in values.items():
@@ -248,13 +254,13 @@ class Job:
             self.engines["vector", results] = compile_vector(self, results)
         return self.engines["vector", results]
 
-    def steps(self, results: tuple[str, ...]) -> Any:
+    def steps(self, results: tuple[str, ...], given: tuple[str, ...] = ()) -> Any:
         """A compiled generator over input arrays that gives each result, with its name, as soon as it is known."""
-        if ("steps", results) not in self.engines:
+        if ("steps", results, given) not in self.engines:
             from .vector import compile_steps
 
-            self.engines["steps", results] = compile_steps(self, results)
-        return self.engines["steps", results]
+            self.engines["steps", results, given] = compile_steps(self, results, given)
+        return self.engines["steps", results, given]
 
     def accepted(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs as the formulas take them; ValueError names the argument, its value and what is right."""
@@ -268,19 +274,37 @@ class Job:
         """The results of one job: name -> value; memory in the unit that the name or the term says.
 
         results: names of terms; by default every term but the inverse questions, which cost several times as
-        much as all else. Inputs left out take the worked job's value. Raises ValueError (a bad value, or a job
-        that contradicts itself) and TypeError (an argument or a result that does not exist).
+        much as all else, and what a user should know of the job is then warned of (UserWarning; see warnings()).
+        Inputs left out take the worked job's value. Raises ValueError (a bad value, or a job that contradicts
+        itself) and TypeError (an argument or a result that does not exist).
         """
         if isinstance(results, str) or (results is not None and not hasattr(results, "__iter__")):
             raise TypeError(f"results is {results!r}; it must be a list of names, such as ['fit_verdict']")
         wanted = self.plain_terms if results is None else tuple(results)
         accepted = self.accepted(inputs)
-        found: dict[str, Any] | None = self.record(wanted)(**accepted)
+        found = self._found(wanted, accepted)
         if found is None:
-            kept = self.scalar(self.fault_rules)(**accepted)
-            rule = self.checks[self.fault_rules[kept.index(0)]]
-            raise ValueError(rule.message.format_map({**self.reference(accepted), **inputs}))
+            values = self.reference(accepted)
+            broken = next(key for key in self.fault_rules if not values[key])
+            raise ValueError(self.checks[broken].message.format_map({**values, **inputs}))
+        if results is None:
+            from warnings import warn
+
+            for told in self.warnings(found, **inputs):
+                warn(told, stacklevel=2)
         return found
+
+    def _found(self, wanted: tuple[str, ...], accepted: dict[str, Any]) -> dict[str, Any] | None:
+        """The results of accepted inputs, None for a job that breaks a rule.
+
+        The first time by the plain functions: compiling takes longer than they do for several jobs.
+        """
+        if ("met", wanted) in self.engines:
+            return self.record(wanted)(**accepted)  # type: ignore[no-any-return]
+        self._must_exist(wanted)
+        self.engines["met", wanted] = True
+        values = self.reference(accepted)
+        return {key: values[key] for key in wanted} if all(values[rule] for rule in self.fault_rules) else None
 
     @property
     def plain_terms(self) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Numbers from trees, a million jobs at a time: the same text as the scalar engine, over NumPy arrays.
 
-Texts travel as (categories, codes): each distinct text is looked up once. Jobs are taken in blocks that stay in
-the processor's cache. NumPy evaluates both branches of when(): no formula may divide by zero in either.
+Texts travel as (categories, codes): each distinct text is looked up once, and what rests on texts alone is evaluated
+once for each combination of them (grid.py). Jobs are taken in blocks that stay in the processor's cache. NumPy
+evaluates both branches of when(): no formula may divide by zero in either.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from . import domains
 from .declare import Choice, Whole
 from .expression import names_in
+from .grid import Grid, steady_terms
 from .render import ranges_in, source_range, source_text
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ def _given(value: Any, otherwise: Any) -> Any:
 def _choose(index: Any, *values: Any) -> Any:
     if np.ndim(index) == 0:
         return values[int(index) - 1]
+    if np.ndim(index) > 1:  # on the grid
+        return np.choose(index.astype(np.intp) - 1, values, mode="clip")
     count = len(index)
     rows = np.empty((len(values), count))
     for row, value in zip(rows, values, strict=True):
@@ -83,10 +87,13 @@ def compile_vector(job: Job, results: tuple[str, ...]) -> Callable[..., tuple[An
     return many_jobs
 
 
-def compile_steps(job: Job, results: tuple[str, ...]) -> Callable[..., Iterator[tuple[str, Any]]]:
+def compile_steps(
+    job: Job, results: tuple[str, ...], given: tuple[str, ...] = ()
+) -> Callable[..., Iterator[tuple[str, Any]]]:
     """The results' terms as one generator over arrays: each result with its name as soon as it is known.
 
-    A term that nothing further needs is dropped at once: its memory, still in the cache, serves the next.
+    given: terms that are not evaluated; the argument `gather` gives them where they are first used. A term that
+    nothing further needs is dropped at once: its memory, still in the cache, serves the next.
     """
     namespace: dict[str, Any] = {
         "nan": np.nan,
@@ -104,7 +111,7 @@ def compile_steps(job: Job, results: tuple[str, ...]) -> Callable[..., Iterator[
         "maximum": lambda *a: reduce(np.maximum, a),
         "minimum": lambda *a: reduce(np.minimum, a),
     }
-    needed = job.needed(results)
+    needed = job.needed(results, given)
     for key in needed:
         for table, column in ranges_in(job.trees[key]):
             data = job.tables[table]
@@ -119,9 +126,13 @@ def compile_steps(job: Job, results: tuple[str, ...]) -> Callable[..., Iterator[
     namespace["number"] = np.float64
     arguments = [f"{key}={_default(value.default)}" for key, value in job.inputs.items()]
     arguments += [f"{key}={value.value!r}" for key, value in job.constants.items()]
-    lines = [f"def many_jobs(*, {', '.join(arguments)}):"]
+    lines = [f"def many_jobs(*, {', '.join((*arguments, 'gather=None'))}):", "    yield from ()"]
     last_user = {used: key for key in needed for used in (key, *names_in(job.trees[key]))}
+    waiting = set(given)
     for key in needed:
+        now = waiting.intersection(names_in(job.trees[key]))
+        lines += [f"    {used} = gather({used!r})" for used in sorted(now)]
+        waiting -= now
         lines.append(f"    {key} = {source_text(job.trees[key], 'vector')}")
         if key in results:
             lines.append(f"    yield {key!r}, {key}")
@@ -146,12 +157,18 @@ def run(job: Job, inputs: Mapping[str, Any], results: tuple[str, ...], block: in
     wanted = results + tuple(key for key, rule in job.checks.items() if rule.fault and key not in results)
     if not count:
         return {key: np.empty(0) for key in results}
-    steps = job.steps(wanted)
-    answer: dict[str, Any] = {} if count else {key: np.empty(0) for key in wanted}
+    steady = steady_terms(job, columns, wanted, count)
+    steps = job.steps(tuple(key for key in wanted if key not in steady), steady)
+    kept = [key for key in steady if key in wanted]
     with np.errstate(invalid="ignore", divide="ignore"):
+        grid = Grid(job, columns, steady)
+        answer = {key: grid.column(key, count) for key in kept}
         for start in range(0, count, block):
             part = {key: _slice(value, start, start + block) for key, value in columns.items()}
-            for key, value in steps(**part):
+            gather = grid.block(part)
+            for key in kept:
+                gather.into(key, answer[key][start : start + block])
+            for key, value in steps(gather=gather, **part):
                 if isinstance(value, tuple):
                     value = np.array(value[0], dtype=object)[value[1]]
                 if key not in answer:

@@ -24,6 +24,7 @@ from .run import (
     declared,
     input_names,
     make_run,
+    model_folder,
     named_sweep,
     read_sweep,
     typed,
@@ -45,8 +46,8 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument(
         "--rows",
-        choices=("validation", "scenario"),
-        help="which of the workbook's; validation if not given",
+        choices=("validation", "scenario", "scenarios"),
+        help="which of the workbook's: the runs of Validation (if not given), the job of Sizing, the rows of Scenarios",
     )
     what.add_argument("--only", metavar="ID,ID", help="of the sweep, only these runs")
     what.add_argument("--job", choices=tuple(JOBS), help=f"{_list(JOBS)}; lora if not given")
@@ -122,13 +123,21 @@ def runs_asked(options: argparse.Namespace) -> list[Run]:
 
 
 def runs_of_workbook(path: Path, rows: str) -> list[Run]:
-    """The runs on a workbook's Validation sheet, or the one that its Sizing sheet describes."""
-    from ..workbook.write_back import run_of_scenario, runs_of_validation
+    """The runs on a workbook's Validation sheet, the one that its Sizing sheet sizes, or the rows of Scenarios."""
+    from ..workbook.scenario_file import scenarios_of
+    from ..workbook.write_back import job_of, run_of_scenario, runs_of_validation
 
     jobs = {job: declared(job) for job in SWEEPS}
     if rows == "scenario":
         job, inputs = run_of_scenario(path, jobs)
         return [make_run(job, _of_a_run(job, inputs), where=str(path))]
+    if rows == "scenarios":
+        job = job_of(path, jobs)
+        planned = scenarios_of(path, jobs[job])
+        if not planned:
+            raise ValueError(f"{path}: the Scenarios sheet holds no job; fill in a row")
+        runs = [make_run(job, _of_a_run(job, row.inputs), id=row.name, where=row.where) for row in planned]
+        return unique(runs, str(path))
     found = runs_of_validation(path, jobs)
     if not found:
         raise ValueError(f"{path}: the Validation sheet holds no run; give an id and its inputs in a spare row")
@@ -383,6 +392,9 @@ def add_derive(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="CONFIG", help="a config.json, its folder, or a model of the presets")
     parser.add_argument("--job", choices=("lora", "full"), default="lora", help="LoRA or full fine-tuning")
     parser.add_argument("--json", action="store_true", help="the lists as JSON")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="the family's layer form into a new TOML file, for --layer-forms"
+    )
     parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -398,9 +410,12 @@ def derive(options: argparse.Namespace) -> int:
     else:
         options.run_base_model = options.model
     run = make_run(options.job, fields_given(options))
+    form = None if options.write is None else _new_form(options, run)
     ready("trace", [run])
     logging.disable(logging.ERROR)  # what libraries say while they trace is not for the planner
     try:
+        if form is not None:
+            return _write_form(options, run, form)
         lists = solving.derive(run)
     except (RuntimeError, TypeError, AttributeError, KeyError, IndexError, NotImplementedError) as error:
         if options.debug:
@@ -414,3 +429,37 @@ def derive(options: argparse.Namespace) -> int:
     else:
         print(solving.report(run, lists))
     return 1 if any(found.unsolved for found in lists) else 0
+
+
+def _new_form(options: argparse.Namespace, run: Run) -> str:
+    """The name of the layer form to write; ValueError, before anything is traced, where it could not be used."""
+    from ..presets.catalogue import load_presets
+    from ..presets.config import read_config
+
+    if options.job != "lora" or options.json:
+        other = "--json" if options.json else f"--job {options.job}"
+        raise ValueError(f"--write is given with {other}; a layer form is of LoRA, and a TOML file")
+    if options.write.exists():
+        raise ValueError(f"--write is {str(options.write)!r}, which is there already; name a new file")
+    if not options.write.absolute().parent.is_dir():
+        raise ValueError(f"--write is {str(options.write)!r}, whose folder is not there; make it first")
+    model = read_config(run["config"] or model_folder(run["base_model"]))
+    if model.why_not or not model.layer_form:
+        why = model.why_not or "its family is not described"
+        raise ValueError(f"{options.model} cannot be sized with a layer form either: {why}")
+    if model.layer_form in load_presets().forms:
+        raise ValueError(f"{options.model} is of layer form {model.layer_form}, which the catalogue has already")
+    return model.layer_form
+
+
+def _write_form(options: argparse.Namespace, run: Run, name: str) -> int:
+    """Derive the layer form and write it; what was done, in a line."""
+    from .layer_form import as_toml, form_of
+
+    text = as_toml(name, form_of(run))
+    try:
+        options.write.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"--write is {str(options.write)!r}, which cannot be written: {error.strerror}") from None
+    print(f"{options.write}: the layer form {name}, traced. Use it with --layer-forms {options.write}.")
+    return 0

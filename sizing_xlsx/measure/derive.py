@@ -86,11 +86,12 @@ class LayerList:
         return tokens * growing + sum(number * side(width) for width, number in self.per_layer().items())
 
 
-def small_run(run: Run, shape: Sequence[int]) -> Run:
-    """The run at a small shape; everything but the size is as it was."""
+def small_run(run: Run, shape: Sequence[int], own_head: bool = True) -> Run:
+    """The run at a small shape; everything but the size is as it was. own_head: heads have a width of their own,
+    else hidden size / heads."""
     hidden, heads, mlp, experts, chosen, rank, sequence, batch = shape[0], shape[1], *shape[4:]
     kv_heads: int | None = shape[2]
-    head: int | None = shape[3]
+    head: int | None = shape[3] if own_head else None
     fields: dict[str, Any] = {}
     if run.job != "training":
         config = models.config_of(run)
@@ -103,12 +104,15 @@ def small_run(run: Run, shape: Sequence[int]) -> Run:
             fields["n_shared_experts"] = 3
         if getattr(config, "shared_expert_intermediate_size", None):
             fields["shared_expert_intermediate_size"] = mlp + 24
+        if getattr(config, "word_embed_proj_dim", None):  # OPT: tables of that width need no projection
+            fields["word_embed_proj_dim"] = hidden
         if getattr(config, _DENSE_WIDTH, None):
             fields[_DENSE_WIDTH] = mlp + 56
         if getattr(config, "kv_lora_rank", None):  # multi-head latent attention has widths of its own
-            assert head is not None
+            head = shape[3]
             rope, values = 2 * rank - 2, 8 * heads + 24
-            fields |= {"kv_lora_rank": (hidden + sequence // 4) // 2, "q_lora_rank": hidden // 2 + 8}
+            fields |= {"kv_lora_rank": (hidden + sequence // 4) // 2}
+            fields |= {"q_lora_rank": hidden // 2 + 8} if getattr(config, "q_lora_rank", None) else {}
             fields |= {"qk_nope_head_dim": head, "qk_rope_head_dim": rope, "v_head_dim": values}
             fields |= {"qk_head_dim": head + rope}
             kv_heads, head = heads, rope
@@ -126,6 +130,7 @@ def small_run(run: Run, shape: Sequence[int]) -> Run:
         "gradient_accumulation": 1,
         **({"lora_rank": rank, "adapter_layers": "all"} if run.job == "lora" else {}),
     }
+    fields |= run.settings.get("fields", {})
     return Run(f"{run.id} at {hidden}", run.job, inputs, {**run.settings, "fields": fields})
 
 
@@ -142,25 +147,56 @@ def layers_needed(run: Run) -> int:
 
 def derive(run: Run) -> list[LayerList]:
     """The lists of the kinds of layers of a run's model, by tracing it at each of SHAPES. Raises CannotRun."""
-    from torch import nn
+    return lists_of(traced_small(run, whole=False))
 
+
+class Small(NamedTuple):
+    """A run at a small shape, traced: its widths, its tokens, and what the decoder's list of layers is called."""
+
+    run: Run
+    traced: trace.Trace
+    widths: dict[str, int]
+    tokens: int
+    prefix: str
+
+
+def traced_small(run: Run, own_head: bool | None = None, *, whole: bool = True) -> list[Small]:
+    """A run traced at each of SHAPES; not the whole step: to the end of forward.
+
+    own_head: heads have a width of their own; None: unless that cannot be traced.
+    """
+    try:
+        return [traced(small_run(run, shape, own_head is not False), whole=whole) for shape in SHAPES]
+    except RuntimeError:  # the family's class has no such width, and what else it builds does not fit
+        if own_head is not None:
+            raise
+        return traced_small(run, own_head=False, whole=whole)
+
+
+def traced(small: Run, *, whole: bool = True) -> Small:
+    """One run at its small shape."""
+    found = trace.trace(small, 1) if whole else trace.trace_forward(small)
+    tokens = small["batch_size"] * small["sequence_length"]
+    return Small(small, found, widths_of(models.base(small), small), tokens, layer_prefix(small))
+
+
+def lists_of(smalls: Sequence[Small], dropped: bool = False) -> list[LayerList]:
+    """The lists of the kinds of layers. dropped: of what is kept once the loop has let go of the output."""
     seen: list[tuple[dict[str, int], int, dict[int, Counter[Any]]]] = []
-    for shape in SHAPES:
-        small = small_run(run, shape)
-        traced = trace.trace(small, 1)
-        widths = widths_of(models.base(small), small)
-        alive = saved.alive_after_forward(traced.recorder, traced.marks)
-        tokens = small["batch_size"] * small["sequence_length"]
-        seen.append((widths, tokens, saved.kept_by_layers(alive, layer_prefix(small, nn), 1)))
+    for small in smalls:
+        marks = small.traced.marks
+        at = marks["backward"][0] if dropped else marks["forward"][1]
+        alive = small.traced.recorder.alive_after(at)
+        seen.append((small.widths, small.tokens, saved.kept_by_layers(alive, small.prefix, 1)))
     lists: dict[tuple[Any, ...], LayerList] = {}
     for layer in sorted(seen[0][2]):
-        solved = _solve([(widths, tokens, layers.get(layer, Counter())) for widths, tokens, layers in seen])
+        solved = solve([(widths, tokens, layers.get(layer, Counter())) for widths, tokens, layers in seen])
         key = (tuple(solved[0]), tuple(solved[1]))
         lists.setdefault(key, LayerList([], *solved)).layers.append(layer)
     return list(lists.values())
 
 
-def layer_prefix(run: Run, nn: Any) -> str:
+def layer_prefix(run: Run) -> str:
     """What the decoder's list of layers is called inside the model, as the modules' names end."""
     if run.job == "training":
         return "layers"
@@ -179,8 +215,10 @@ def widths_of(model: Any, run: Run) -> dict[str, int]:
     for layer in layers:
         for role, ends in models.ROLES.items():
             for name, module in layer.named_modules():
+                if "shared" in name:
+                    continue
                 if role not in sides and any(f".{name}".endswith(f".{end}") for end in ends):
-                    sides[role] = _sides(module)
+                    sides[role] = sides_of(module)
     d, heads = config.hidden_size, config.num_attention_heads
     q = sides["output"][0] if "output" in sides else d
     out = sides["key"][1] if "key" in sides else q
@@ -203,10 +241,7 @@ def widths_of(model: Any, run: Run) -> dict[str, int]:
         widths |= {"experts per token x ff": chosen * wide, "experts per token x d": chosen * d}
         widths |= {"experts": experts, "experts per token": chosen}
         widths |= {"experts x ff": experts * wide, "experts x d": experts * d}
-        shared = getattr(config, "shared_expert_intermediate_size", None) or (
-            (getattr(config, "n_shared_experts", None) or 0) * wide
-        )
-        widths |= {"shared": shared}
+        widths |= {"shared": _shared_width(layers)}
     if getattr(config, "kv_lora_rank", None):
         key, value = config.qk_nope_head_dim + config.qk_rope_head_dim, config.v_head_dim
         widths |= {"q_lora_rank": config.q_lora_rank or 0, "kv_lora_rank": config.kv_lora_rank}
@@ -214,8 +249,21 @@ def widths_of(model: Any, run: Run) -> dict[str, int]:
         widths |= {"kv_lora_rank + rope head": config.kv_lora_rank + config.qk_rope_head_dim}
         widths |= {"nh x (nope + value head)": heads * (config.qk_nope_head_dim + value)}
         widths |= {"rope head": config.qk_rope_head_dim}
+        del widths["head"]  # of these models' configs it is the same
     widths |= {**_scores(run, heads), "1": 1}
+    for head in ("head", "rope head"):
+        widths[f"sequence x {head}"] = run["sequence_length"] * widths.get(head, 0)
     return {name: width for name, width in widths.items() if width}
+
+
+def _shared_width(layers: Any) -> int:
+    """Width of the experts that every token passes; 0 where there are none."""
+    found = [module for layer in layers for name, module in layer.named_modules() if _is_shared_down(name)]
+    return sides_of(found[0])[0] if found else 0
+
+
+def _is_shared_down(name: str) -> bool:
+    return "shared" in name and any(name.endswith(f".{end}") for end in models.ROLES["down"])
 
 
 def _scores(run: Run, heads: int) -> dict[str, int]:
@@ -224,14 +272,14 @@ def _scores(run: Run, heads: int) -> dict[str, int]:
     return {"sequence": sequence, "sequence x sequence": sequence * sequence, **scores}
 
 
-def _sides(module: Any) -> tuple[int, int]:
+def sides_of(module: Any) -> tuple[int, int]:
     """Input and output width of a linear module, transposed ones too."""
     rows, columns = module.weight.shape
     transposed = type(module).__name__ == "Conv1D"
     return (rows, columns) if transposed else (columns, rows)
 
 
-def _solve(shapes: Sequence[tuple[Mapping[str, int], int, Counter[Any]]]) -> tuple[list[Entry], list[str]]:
+def solve(shapes: Sequence[tuple[Mapping[str, int], int, Counter[Any]]]) -> tuple[list[Entry], list[str]]:
     """One layer's list from what it kept at each shape; tensors are matched in the order they were made."""
     rows = [list(kept.elements()) for _, _, kept in shapes]
     if len({len(row) for row in rows}) > 1:

@@ -33,7 +33,7 @@ ROLES = {
     "query": ("q_proj", "q_a_proj", "q_b_proj", "qkv_proj", "query_key_value", "Wqkv", "attn.c_attn"),
     "key": ("k_proj", "kv_a_proj_with_mqa", "qkv_proj", "query_key_value", "Wqkv", "attn.c_attn"),
     "value": ("v_proj", "kv_b_proj", "qkv_proj", "query_key_value", "Wqkv", "attn.c_attn"),
-    "output": ("o_proj", "out_proj", "attention.dense", "self_attention.dense", "attn.c_proj"),
+    "output": ("o_proj", "out_proj", "attention.dense", "self_attention.dense", "self_attn.dense", "attn.c_proj"),
     "gate": ("gate_proj", "gate_up_proj"),
     "up": ("up_proj", "gate_up_proj", "c_fc", "dense_h_to_4h", "fc1"),
     "down": ("down_proj", "mlp.c_proj", "dense_4h_to_h", "fc2"),
@@ -109,6 +109,7 @@ def _own_shape(config: Any, run: Run) -> None:
     ):
         own = run.inputs.get(f"{field}_override")
         follows = isinstance(getattr(type(config), name, None), property)  # from other fields; it cannot be set
+        follows = follows or (name == "num_key_value_heads" and not hasattr(config, name))  # from the heads
         if own is not None and not follows:
             setattr(config, _named(config, name), own)
             if name == "vocab_size" and (getattr(config, "pad_token_id", None) or 0) >= own:

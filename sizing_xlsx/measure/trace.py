@@ -6,6 +6,7 @@ allocator.py replays that as PyTorch's allocator would act on the run's card.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,15 +23,24 @@ class Trace:
     """What was recorded: the recorder, where each phase of the last step began and ended, and the phases' peaks."""
 
     recorder: Any
-    marks: dict[str, tuple[int, int]]  # phase -> events before it, events after it
+    marks: dict[str, tuple[int, int]]  # phase -> events before it, events after it; the same where it was left out
     peaks: dict[str, int]
     after: dict[str, int]
     facts: dict[str, Any]
     vocabulary: int
 
 
-def trace(run: Run, steps: int = STEPS) -> Trace:
-    """Record a run. Raises CannotRun or TracingNotPossible."""
+class _Enough(Exception):
+    """What was asked for is recorded."""
+
+
+def trace_forward(run: Run) -> Trace:
+    """Record one forward pass, up to where backward would begin: what layers keep for it. Raises as trace() does."""
+    return trace(run, 1, until="backward")
+
+
+def trace(run: Run, steps: int = STEPS, *, until: str = "") -> Trace:
+    """Record a run. until: the phase before which it ends, if not after all. Raises CannotRun or TracingNotPossible."""
     torch = models.need("torch", "--backend trace")
     if run["loss_kernel"] == "Liger":
         raise models.CannotRun("loss_kernel is 'Liger', whose kernels are compiled for a GPU and cannot be traced")
@@ -55,12 +65,15 @@ def trace(run: Run, steps: int = STEPS) -> Trace:
         functional.name2qmap.setdefault("dynamic", functional.create_dynamic_map())
     with mode:
         place(model, kind)
+    _keep_every_layer(model)
     recorder.watch(model)
 
     def begin(_: int, phase: str) -> None:
         recorder.phase = phase
         recorder.reset_peak()
         marks[phase] = [len(recorder.events)]
+        if phase == until:
+            raise _Enough
 
     def end(_: int, phase: str) -> None:
         peaks[phase] = recorder.peak
@@ -75,11 +88,12 @@ def trace(run: Run, steps: int = STEPS) -> Trace:
     with mode, recorder:
         recorder.know(model)
         after["model"] = recorder.allocated
-        train(model, optimizer, run, fake_gpu.DEVICE, steps, begin, end)
+        with contextlib.suppress(_Enough):
+            train(model, optimizer, run, fake_gpu.DEVICE, steps, begin, end)
         facts = results.static_bytes(model, optimizer)
         recorder.close()
     facts["adapted_modules"] = sum(1 for name, _ in model.named_modules() if name.endswith("lora_A.default"))
-    spans = {key: (at[0], at[1]) for key, at in marks.items()}
+    spans = {key: (at[0], at[-1]) for key, at in marks.items()}
     return Trace(recorder, spans, peaks, after, facts, vocabulary(model))
 
 
@@ -176,6 +190,13 @@ def _quantise(weight: Any, kind: str) -> Any:
     new = torch.nn.Parameter(packed, requires_grad=False)
     new.quant_state = state
     return new
+
+
+def _keep_every_layer(model: Any) -> None:
+    """Spare a decoder that could drop whole layers, and drops none, the draw: fake tensors cannot decide it."""
+    for module in model.modules():
+        if getattr(module, "layerdrop", None) == 0:
+            module.training = False  # of the list of layers alone; the layers train
 
 
 def _quiet_transformers() -> None:

@@ -24,7 +24,12 @@ WORDS = {
     "year": "release_year",
     "tdp_w": "power_w",
     "usd_per_hour": "price_usd_per_hour",
+    "price": "price_usd_per_hour",
     "price_as_of_date": "price_as_of",
+    "bandwidth": "bandwidth_gb_per_s",
+    "memory_bandwidth": "bandwidth_gb_per_s",
+    "memory_bandwidth_gb_per_s": "bandwidth_gb_per_s",
+    "gb_per_s": "bandwidth_gb_per_s",
     "bf16_tflops": "bf16_dense_tflops",
     "fp8_tflops": "fp8_dense_tflops",
     "source": "memory_source",
@@ -123,9 +128,8 @@ def _card(found: _Found, file: str, catalogue: Sequence[Row]) -> Row:
     for header, (column, factor) in headers.items():
         text = found.cells[header].strip() if column != "name" else found.cells[header]
         kind = "number" if factor else GPUS[column].rstrip("?")
-        value = read_cell(
-            text, kind if column in ("name", "usable_bytes") else f"{kind}?", found.where, one_line(header)
-        )
+        needed = column == "name" or (column == "usable_bytes" and not _of_unknown_capacity(found, headers, catalogue))
+        value = read_cell(text, kind if needed else f"{kind}?", found.where, one_line(header))
         if isinstance(value, str) and (value.startswith(FORMULA_SIGNS) or len(value) > LONGEST_TEXT):
             raise ValueError(
                 f"{found.where}, column {one_line(header)} is {shown(value)}; a text may not begin with = + - @ or be "
@@ -133,7 +137,8 @@ def _card(found: _Found, file: str, catalogue: Sequence[Row]) -> Row:
             )
         row[column] = round(value * factor) if factor and value is not None else value
     usable = next(header for header, (column, _) in headers.items() if column == "usable_bytes")
-    _sensible(row, found, one_line(usable))
+    if row["usable_bytes"] is not None:
+        _sensible(row, found, one_line(usable))
     source = f"own: {one_line(file)}, as entered"
     row["vendor"] = row["vendor"] or _vendor(row["name"], catalogue)
     row["architecture"] = row["architecture"] or "not stated"
@@ -147,6 +152,12 @@ def _card(found: _Found, file: str, catalogue: Sequence[Row]) -> Row:
         if not row[column] and any(row[spoken] not in (None, "") for spoken in of):
             row[column] = source
     return row
+
+
+def _of_unknown_capacity(found: _Found, headers: Mapping[str, tuple[str, int]], catalogue: Sequence[Row]) -> bool:
+    """Whether a line is a card of the catalogue whose usable memory is not known there either."""
+    named = next(found.cells[header] for header, (column, _) in headers.items() if column == "name")
+    return any(card["name"] == named and card["usable_bytes"] is None for card in catalogue)
 
 
 def _headers(names: Iterable[str], at: str) -> dict[str, tuple[str, int]]:

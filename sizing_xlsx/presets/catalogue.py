@@ -17,6 +17,7 @@ from .families import families
 from .layer_forms import LayerForm, read_layer_forms
 from .mig import read_slices
 from .names import checked_name, one_line, shown
+from .quantisation import stored_format
 
 # Column -> what it holds (see csv_file.RIGHT). The first is the key.
 TRAINING_MODELS = {
@@ -100,6 +101,7 @@ STACKS = {
     "unties": "flag",
     "linear_experts": "flag",
     "packed_qkv": "flag",
+    "masks_layers": "flag",
     "versions": "text",
     "source": "text",
     "note": "text?",
@@ -199,6 +201,7 @@ PUBLIC_RUNS = {  # fine-tuning runs that others published, with their peak of al
 
 # Table -> column -> unit. Only what formulas may look up; the rest is in the rows.
 MODEL_UNITS = UNITS
+PUBLISHED_FORMAT, UNQUANTISED = "published_format", "bf16"  # beside them: the row of storage_formats of the weights
 TRAINING_UNITS = {column: "count" for column in TRAINING_MODELS if column in MODEL_UNITS}
 GPU_UNITS = {
     "vendor": "text",
@@ -239,15 +242,18 @@ STACK_UNITS = {
     "unties": "switch",
     "linear_experts": "switch",
     "packed_qkv": "switch",
+    "masks_layers": "switch",
 }
 FORM_PARTS = {  # of layer_forms.toml, those that formulas look up: part -> widths
     "norms": ("d", "one"),
-    "attention": ("q", "o", "kv", "nh", "nkv", "ql", "kvl", "nh_rope", "nh_S", "one"),
+    "attention": ("q", "o", "kv", "nh", "nkv", "ql", "kvl", "nh_rope", "rope", "nh_S", "one"),
     "eager": ("q", "o", "kv", "nh", "nh_rope", "nh_S"),
     "uncached": ("q", "kv"),
+    "masked": ("q", "kv", "S"),
+    "checkpointed_masks": ("S",),
     "mlp": ("ff", "d"),
     "moe": ("k_e", "k_d", "k", "E", "E_e", "E_d", "one"),
-    "shared": ("s",),
+    "shared": ("s", "d"),
     "plain": ("q", "kv", "nh"),
     "lowest": ("d", "one"),
     "final_norm": ("d", "one"),
@@ -256,6 +262,7 @@ FORM_PARTS = {  # of layer_forms.toml, those that formulas look up: part -> widt
     "last_layer_working": ("d", "ff"),
     "forward_working": ("d", "ff"),
     "loss_forward": ("d",),
+    "rope_layer": ("S_hd",),
     "rope_once": ("S_hd", "S_rope"),
 }
 FORM_SLOTS = ("query", "key", "value", "output", "gate", "up", "down")
@@ -267,7 +274,7 @@ FORM_UNITS = (
     }
     | {f"slot_{slot}": "switch" for slot in (*FORM_SLOTS, "latent", "shared")}
     | {f"default_{slot}": "switch" for slot in FORM_SLOTS}
-    | {"extra_score_bytes": "bytes per value"}
+    | {"parallel": "switch", "extra_score_bytes": "bytes per value"}
 )
 OWN_TABLES = ("models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms")
 CUDA_VENDOR = "NVIDIA"
@@ -281,6 +288,7 @@ class OwnRow(NamedTuple):
     file: str  # its name, without the folders above it
     why_not: str  # of a model that is not offered
     digest: str  # of the file
+    content: str = ""  # the text of the file, by which a later build has it again
 
 
 class Presets(NamedTuple):
@@ -309,6 +317,7 @@ class Presets(NamedTuple):
     lora_trace: list[Row]
     training_trace: list[Row]
     public_runs: list[Row]
+    forms: Mapping[str, LayerForm]  # the rows of layer_forms, as they were read
     own: tuple[OwnRow, ...] = ()  # what with_own() added; see own.py
 
     @property
@@ -322,18 +331,19 @@ def load_presets(
     *,
     models: Iterable[str | Path] = (),
     gpus: Iterable[str | Path] = (),
+    layer_forms: Iterable[str | Path] = (),
 ) -> Presets:
     """Reads and checks a presets folder; the product's own, read once, when none is named.
 
-    models, gpus: files of a planner's own to add; see own.py. Raises ValueError, one sentence with the file, the
-    place, the value and what would be right.
+    models, gpus, layer_forms: files of a planner's own to add; see own.py. Raises ValueError, one sentence with the
+    file, the place, the value and what would be right.
     """
     base = _own_presets() if presets is None else _read(Path(presets))
-    if not models and not gpus:
+    if not models and not gpus and not layer_forms:
         return base
     from .own import with_own
 
-    return with_own(base, models, gpus)
+    return with_own(base, models, gpus, layer_forms)
 
 
 @lru_cache(maxsize=1)
@@ -348,6 +358,7 @@ def _read(folder: Path) -> Presets:
     cards = read_rows(folder / "gpus.csv", GPUS)
     gpus = cards + read_slices(folder / "mig_slices.csv", cards)  # last: most jobs run on a whole card
     formats = read_rows(folder / "storage_formats.csv", STORAGE_FORMATS)
+    offered = _table("storage_formats", [row for row in formats if row["offered"]], STORAGE_UNITS)
     stacks = read_rows(folder / "stacks.csv", STACKS)
     options, sources = read_options(folder / "options.toml")
     forms = read_layer_forms(folder / "layer_forms.toml")
@@ -355,29 +366,30 @@ def _read(folder: Path) -> Presets:
     lora_sweep = read_rows(folder / "measured" / "h100_lora_sweep.csv", LORA_SWEEP)
     training_sweep = read_rows(folder / "measured" / "h100_training_sweep.csv", TRAINING_SWEEP)
     return Presets(
-        models=model_table(sized),
+        models=model_table(sized, offered),
         training_models=_table("training_models", training, TRAINING_UNITS),
         gpus=gpu_table(gpus),
-        storage_formats=_table("storage_formats", [row for row in formats if row["offered"]], STORAGE_UNITS),
+        storage_formats=offered,
         stacks=_table("stacks", stacks, STACK_UNITS),
-        layer_forms=_table("layer_forms", [_form_row(form, forms) for form in forms.values()], FORM_UNITS),
+        layer_forms=form_table(forms),
         options=options,
         option_sources=sources,
         sized_models=sized,
         unsized_models=unsized,
-        counted_models=counted_table(unsized),
+        counted_models=counted_table(unsized, offered),
         model_sources=read_rows(folder / "models" / "sources.csv", MODEL_SOURCES),
         training_model_rows=training,
         gpu_rows=gpus,
         storage_rows=formats,
         stack_rows=stacks,
-        layer_form_rows=[{"name": form.name, "source": form.source} for form in forms.values()],
+        layer_form_rows=form_rows(forms),
         recipe_rows=read_rows(folder / "recipes.csv", RECIPES),
         lora_sweep=lora_sweep,
         training_sweep=training_sweep,
         lora_trace=_trace(folder / "measured" / "h100_lora_trace.csv", lora_sweep),
         training_trace=_trace(folder / "measured" / "h100_training_trace.csv", training_sweep),
         public_runs=_public_runs(folder / "measured" / "public_runs.csv"),
+        forms=forms,
     )
 
 
@@ -401,7 +413,35 @@ def with_model(presets: Presets, model: Architecture) -> Presets:
     """The presets with one more model to size, in place of one of the same name."""
     others = [other for other in presets.sized_models if other.name.casefold() != model.name.casefold()]
     sized = [*others, model]
-    return presets._replace(models=model_table(sized), sized_models=sized)
+    return presets._replace(models=model_table(sized, presets.storage_formats), sized_models=sized)
+
+
+def form_table(forms: Mapping[str, LayerForm]) -> Table:
+    """The table of layer forms."""
+    return _table("layer_forms", [_form_row(form, forms) for form in forms.values()], FORM_UNITS)
+
+
+def form_rows(forms: Mapping[str, LayerForm]) -> list[Row]:
+    """What the sheets show of layer forms: the name of each, and where it comes from."""
+    return [{"name": form.name, "source": form.source} for form in forms.values()]
+
+
+def not_added(parts: Mapping[str, Mapping[str, int]]) -> list[tuple[str, str]]:
+    """Parts and widths of a layer form whose bytes no formula adds up, though others of the same part are."""
+    return [
+        (part, width)
+        for part, widths in FORM_PARTS.items()
+        for width in parts.get(part, {})
+        if width not in widths
+        and (part, width) not in _BESIDE
+        and not (part == "last_layer_working" and "moe" in parts)
+    ]
+
+
+_BESIDE = (  # known, or a few bytes a token, or of the one layer that is made anew
+    *(("loss_forward", "V"), ("plain", "nkv"), ("working", "k"), ("working", "E")),
+    *(("uncached", "kvl"), ("uncached", "rope")),
+)
 
 
 def _form_row(form: LayerForm, forms: Mapping[str, LayerForm]) -> dict[str, Any]:
@@ -411,6 +451,8 @@ def _form_row(form: LayerForm, forms: Mapping[str, LayerForm]) -> dict[str, Any]
         row |= {f"{part}_{width}": form.parts.get(part, {}).get(width, 0) for width in widths}
     for slot in FORM_SLOTS:
         row |= {f"slot_{slot}": int(slot in form.slots), f"default_{slot}": int(slot in form.default_targets)}
+    up = form.slots.get("up", form.slots.get("gate"))
+    row["parallel"] = int(up is not None and not up.lowest)  # the MLP reads the input of the layer
     row["extra_score_bytes"] = _scores(form) - min(map(_scores, forms.values()))  # a soft cap keeps a further copy
     return row | {"slot_latent": int("query_latent" in form.slots), "slot_shared": int("shared_gate" in form.slots)}
 
@@ -437,15 +479,25 @@ def _public_runs(path: Path) -> list[Row]:
     return read_rows(path, PUBLIC_RUNS) if path.exists() else []
 
 
-def model_table(models: Sequence[Architecture]) -> Table:
-    """The table of the models that can be sized."""
-    return _table("models", [model._asdict() for model in models], MODEL_UNITS)
+def model_table(models: Sequence[Architecture], formats: Table) -> Table:
+    """The table of the models that can be sized. formats: the storage formats that are offered."""
+    return _models("models", models, formats)
 
 
-def counted_table(models: Sequence[Architecture]) -> Table:
+def counted_table(models: Sequence[Architecture], formats: Table) -> Table:
     """The table of the models that are counted and cannot be sized."""
-    counted = [model._asdict() for model in models if model.window_kind is not None]
-    return _table("counted_models", counted, MODEL_UNITS)
+    return _models("counted_models", [model for model in models if model.window_kind is not None], formats)
+
+
+def _models(name: str, models: Sequence[Architecture], formats: Table) -> Table:
+    rows = [model._asdict() | {PUBLISHED_FORMAT: published_format(model, formats) or UNQUANTISED} for model in models]
+    return _table(name, rows, MODEL_UNITS | {PUBLISHED_FORMAT: "text"})
+
+
+def published_format(model: Architecture, formats: Table) -> str:
+    """The storage format of a model's published weights; "" where they are not quantised or no format is theirs."""
+    name = stored_format(model.quantisation) if model.quantisation else ""
+    return name if name.casefold() in formats.index else ""
 
 
 def gpu_table(rows: Sequence[Row]) -> Table:

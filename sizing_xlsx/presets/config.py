@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import layers, vision
-from .config_file import Content, load_config
+from .config_file import Content, check_finite, load_config
 from .families import Families, Family, Wrapper, extended, families
 from .names import checked_name, one_line, shown
 from .quantisation import Quantisation, quantisation
@@ -24,6 +24,8 @@ MLP_FACTOR = 4  # MLP width over hidden size, in families whose config.json may 
 STATED, CLASS_DEFAULT, DERIVED, FIXED = "stated", "class default", "derived", "fixed by the class"
 # Where a language part lies in a config of several parts.
 LANGUAGE_PARTS = ("text_config", "language_config", "llm_config", "thinker_config", "language_model", "decoder")
+# What no model computes positions with unless they are finite.
+_POSITIONS = frozenset(("rope_theta", "rope_scaling", "rope_parameters"))
 # What a sound config.json of one part never leaves out; parts of a larger one state only what differs from the class.
 _REQUIRED = ("hidden_size", "layer_count", "attention_heads", "mlp_width", "vocabulary_size")
 
@@ -244,22 +246,25 @@ def read_config(source: str | Path | Content, *, unknown: str = "build", known: 
     """
     content, where, name = load_config(source)
     described = known or families()
+    check_finite(content, where, described.fields | _POSITIONS)
     family = str(content["model_type"])
-    rest: dict[str, Any] = {"dtype": _dtype(content), "quantisation": quantisation(content, where)}
+    rest: dict[str, Any] = {"quantisation": quantisation(content, where)}
     if wrapper := described.wrappers.get(family):
         try:
-            return _wrapped(content, where, name, wrapper, described)._replace(**rest)
+            return _noted(_wrapped(content, where, name, wrapper, described), content)._replace(**rest)
         except LookupError as unread:
             why = str(unread)
+    elif family in described.decoders and content.get("add_cross_attention") is not True:
+        return _noted(_decoder(content, where, name, described.decoders[family]), content)._replace(**rest)
     elif family in described.decoders:
-        return _decoder(content, where, name, described.decoders[family])._replace(**rest)
+        why = f"family {family} with add_cross_attention is not described"
     else:
         why = f"family {family} is not described"
     if unknown == "list":
-        return _listed(content, name, family, why)._replace(**rest)
+        return _listed(content, name, family, why)._replace(dtype=_dtype(content), **rest)
     from .meta import built  # the only part that knows torch
 
-    return built(content, where, name, why)._replace(**rest)
+    return _noted(built(content, where, name, why), content)._replace(**rest)
 
 
 def read_models(folder: str | Path, known: Families | None = None) -> list[Architecture]:
@@ -498,7 +503,8 @@ def _experts(fields: Fields, pattern: layers.Pattern) -> dict[str, Any]:
     """The columns about experts; all 0 when no layer has any."""
     if not fields.family.experts:
         return dict.fromkeys((*_EXPERT_COLUMNS, *_OF_EXPERTS), 0)
-    count = fields.number("expert_count", low=0)
+    optional = fields.family.experts["rule"] == "sparse_step"  # its class builds a dense model where there are none
+    count = fields.number("expert_count", low=0 if optional else 1)
     if not count:
         return dict.fromkeys((*_EXPERT_COLUMNS, *_OF_EXPERTS), 0)
     per_token, width = fields.number("experts_per_token"), fields.number("expert_width")
@@ -565,12 +571,71 @@ def _notes(model: Architecture, windows: layers.Windows, experts: layers.Pattern
             f"{experts.number} of {model.layer_count} layers have experts, in no regular pattern: "
             "their number is exact, moe_period is 0"
         )
+    if model.expert_count and not model.moe_layer_count:
+        notes.append(
+            f"experts are stated, {model.expert_count} a layer, and none of the {model.layer_count} layers has them, "
+            "by what the file says of its dense layers: the model is counted as dense"
+        )
     if model.prediction_layers:
         notes.append(
             f"{model.prediction_layers} multi-token-prediction block{'s' if model.prediction_layers > 1 else ''}: "
             "in the checkpoint, not built by transformers, not counted"
         )
     return tuple(notes)
+
+
+_CLASS_ENDS = ("LMHeadModel", "ForCausalLM", "ForConditionalGeneration", "Model")
+_HEADLESS_WITH_HEAD = ("chatglm",)  # their ...Model has an output head
+
+
+def _noted(model: Architecture, content: Content) -> Architecture:
+    """The model with the type of its published weights, and a note on each field that contradicts what is counted."""
+    model = model._replace(dtype=_dtype(content))
+    known = model.counted is not None  # what was built says of itself which class it is
+    said = ("" if known else _other_class(model, content), _other_tying(model, content), _other_dtype(model))
+    return model._replace(notes=(*model.notes, *(note for note in said if note)))
+
+
+def _other_class(model: Architecture, content: Content) -> str:
+    """What to say where architectures names a class with another head, or of another family."""
+    named = content.get("architectures")
+    first = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
+    family = model.family.replace("_", "").casefold()
+    end = next((end for end in _CLASS_ENDS if first.endswith(end)), "")
+    start = first.removesuffix(end).replace("_", "").casefold()
+    if first and (not end or (end == "Model" and model.family not in _HEADLESS_WITH_HEAD)):
+        return f"architectures is {first}, whose head is another or none: counted with the head of a model that writes"
+    if start and not (family.startswith(start) or start.startswith(family)) and start not in _OTHER_NAMES:
+        return f"architectures is {first}, which is no class of family {model.family}: counted as model_type says"
+    return ""
+
+
+_DTYPES = ("float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2", "int8", "uint8", "auto")
+
+
+def _other_dtype(model: Architecture) -> str:
+    """What to say where the type of the published weights is none."""
+    if not model.dtype or model.dtype.removeprefix("torch.") in _DTYPES:
+        return ""
+    return f"the type of the published weights is {shown(model.dtype)}, which is none that is known here"
+
+
+def _other_tying(model: Architecture, content: Content) -> str:
+    """What to say where the language part states another tying than the whole is built with."""
+    text = content.get("text_config")
+    inner = text.get("tie_word_embeddings") if isinstance(text, Mapping) else None
+    if not isinstance(inner, bool) or model.tied is None or inner == bool(model.tied):
+        return ""
+    outer = content.get("tie_word_embeddings")
+    stated = "is not stated" if outer is None else f"is {str(bool(outer)).lower()}"
+    return (
+        f"text_config.tie_word_embeddings is {str(inner).lower()} and tie_word_embeddings of the whole {stated}: "
+        f"counted {'' if model.tied else 'un'}tied, as transformers builds it"
+    )
+
+
+# Classes of published files whose names have another beginning than their families.
+_OTHER_NAMES = ("rw", "deepseekv3", "deepseekv2", "llava", "internvlchat")
 
 
 def _of_known_activation(model: Architecture, fields: Fields) -> Architecture:

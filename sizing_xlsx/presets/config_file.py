@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ def load_config(source: str | Path | Content) -> ConfigFile:
     model_type. Raises ValueError, one sentence with the file, the field, its value and what would be right.
     """
     found = _found(source)
-    _check_numbers(found.content, found.where)
+    _check_depth(found.content, found.where)
     family = _checked_texts(found.content, found.where)
     known_as = found.content.get("_name_or_path")
     name = found.name or (known_as if isinstance(known_as, str) else "") or family
@@ -79,8 +79,22 @@ def _checked_texts(raw: Mapping[str, object], where: str) -> str:
     return checked_name(family, where, "model_type")
 
 
-def _check_numbers(raw: Mapping[str, object], where: str) -> None:
-    """ValueError for a NaN or infinity anywhere, and for nesting that no config.json has."""
+def check_finite(raw: Content, where: str, read: Set[str]) -> None:
+    """ValueError for a NaN or infinity in a field that is read, or in a part of one. Others may hold what they like:
+    a limit that is none is written as Infinity. read: names of fields, at any depth."""
+    for path, value in _leaves(raw, where):
+        if isinstance(value, float) and not math.isfinite(value) and not read.isdisjoint(path.split(".")):
+            raise ValueError(f"{where}: {one_line(path)} is {shown(value)}; it should be a finite number")
+
+
+def _check_depth(raw: Content, where: str) -> None:
+    """ValueError for nesting that no config.json has."""
+    for _ in _leaves(raw, where):
+        pass
+
+
+def _leaves(raw: Content, where: str) -> Iterator[tuple[str, object]]:
+    """Every value that is neither an object nor a list, with the names of fields that lead to it."""
     level: list[tuple[str, object]] = [("", raw)]
     for _ in range(MAXIMUM_DEPTH):
         deeper: list[tuple[str, object]] = []
@@ -90,8 +104,8 @@ def _check_numbers(raw: Mapping[str, object], where: str) -> None:
                 deeper += [(f"{field}.{key}".lstrip(".")[:100], item) for key, item in value.items()]
             elif isinstance(value, list | tuple):
                 deeper += [(field, item) for item in value]
-            elif isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"{where}: {one_line(field)} is {shown(value)}; it should be a finite number")
+            else:
+                yield field, value
         if not deeper:
             return
         level = deeper
@@ -137,7 +151,7 @@ def _file(path: Path) -> Path:
     try:
         is_folder = path.is_dir()
         file = path / "config.json" if is_folder else path
-        if file.is_file():
+        if file.is_file() or file.is_fifo():  # what a shell makes of <(...)
             return file
     except OSError:  # a name too long to be one, a folder that may not be entered
         is_folder = False
@@ -168,4 +182,4 @@ def _name_of(path: Path) -> str:
     """A model's name by its file: that of the folder of a config.json, else the file's own."""
     # abspath, not resolve: download caches link config.json to a file of another name elsewhere.
     name = Path(os.path.abspath(path)).parent.name if path.name == "config.json" else path.stem
-    return name.replace("--", "/", 1)
+    return "" if path.is_fifo() else name.replace("--", "/", 1)

@@ -64,7 +64,7 @@ def read_lines(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[st
                     continue
                 if len(cells) != len(header):
                     raise ValueError(
-                        f"{where}, line {reader.line_num} has {len(cells)} cells; "
+                        f"{where}, line {reader.line_num} has {len(cells)} cell{'' if len(cells) == 1 else 's'}; "
                         f"it should have {len(header)}, one for each column"
                     )
                 yield reader.line_num, dict(zip(header, cells, strict=True))

@@ -45,6 +45,7 @@ class Families(NamedTuple):
 
     decoders: Mapping[str, Family]
     wrappers: Mapping[str, Wrapper]
+    fields: frozenset[str] = frozenset()  # of a config.json, that any of them reads
 
 
 def families(path: Path | None = None) -> Families:
@@ -98,4 +99,17 @@ def _read(path: Path) -> Families:
             raise ValueError(f"{where}: [{one_line(name)}] is like {shown(parent)}; it should name a family above it")
         base = decoders[parent]._replace(name=name) if parent else Family(name, "")
         decoders[name] = extended(base, entry)
-    return Families(decoders, {name: Wrapper(name, **entry) for name, entry in wrappers.items()})
+    fields = frozenset(
+        name
+        for family in decoders.values()
+        for names in (*family.names.values(), family.switches, _fields_of(family.windows), _fields_of(family.experts))
+        for name in names
+    )
+    return Families(decoders, {name: Wrapper(name, **entry) for name, entry in wrappers.items()}, fields)
+
+
+def _fields_of(rule: Mapping[str, Any]) -> list[str]:
+    """The fields that a rule about layers names."""
+    return [
+        value for key, value in rule.items() if key in ("window", "switch", "field", "step_field", "interval_field")
+    ]

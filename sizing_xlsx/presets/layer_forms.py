@@ -15,7 +15,7 @@ The file presets/layer_forms.toml says where each form comes from.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,6 @@ from .names import one_line, shown
 WIDTHS = frozenset(
     ("d", "q", "o", "kv", "nh", "nkv", "hd", "ff", "e", "s", "k", "E", "ql", "kvl", "rope", "S", "V", "one")
 )
-ADAPTER_BYTES, DROPOUT_BYTES = 2, 1  # bf16 copies of an adapter's input and inner output; a mask byte an input value
 
 # What each part is; a form states those it has. In bytes a token, unless it says a layer or once.
 PARTS = {
@@ -43,6 +42,7 @@ PARTS = {
     "uncached_layer": "the same, bytes a layer",
     "masked": "change when the layer gets a mask: a window shorter than the sequence, padded batches",
     "masked_layer": "the same, bytes a layer",
+    "checkpointed_masks": "checkpointed, scores stored by every kernel: the masks of all kinds of layers, held once",
     "eager": "change with attention that stores its scores",
     "eager_layer": "the same, bytes a layer",
     "repeated_cache": "cache in addition where a mask or eager attention repeats keys and values for the query heads",
@@ -69,6 +69,7 @@ PARTS = {
     "loss_forward": "what the loss's forward holds of scores and their copies, and the head's input",
     "loss_backward_kept": "what the loss's backward holds of scores, when the loop keeps the output",
     "loss_backward_dropped": "the same, when the loop drops it",
+    "rope_layer": "copies of them that each layer keeps, bytes a layer; none where it is checkpointed",
     "rope_once": "tables of rotary positions, bytes once; twice that with an fp32 or k-bit prepared base",
 }
 
@@ -99,116 +100,6 @@ class LayerForm(NamedTuple):
     slots: Mapping[str, Slot]
     default_targets: tuple[str, ...]
     all_linear: tuple[str, ...]
-
-
-class Layer(NamedTuple):
-    """Which layer of a form, and how it runs.
-
-    moe: a MoE layer. plain: without rotary positions. windowed: it has a window. masked: the window is shorter than
-    the sequence, or batches are padded. cached: the model keeps a KV cache. held: the loop holds the model's output.
-    """
-
-    moe: bool = False
-    plain: bool = False
-    windowed: bool = False
-    masked: bool = False
-    eager: bool = False
-    cached: bool = True
-    held: bool = True
-    lowest: bool = False
-
-
-def value(part: Mapping[str, int], widths: Mapping[str, int]) -> int:
-    """A sum of coefficients times widths. Raises ValueError for a width that is not given."""
-    total = 0
-    for name, coefficient in part.items():
-        product = coefficient
-        for width in name.split("_"):
-            if width != "one":
-                product *= _given(widths, width)
-        total += product
-    return total
-
-
-def _given(widths: Mapping[str, int], width: str) -> int:
-    if width not in widths:
-        raise ValueError(f"the width {width} is not given; the layer form needs it")
-    return widths[width]
-
-
-def parts_of(layer: Layer, shared_heads: bool) -> list[str]:
-    """The names of the parts that add up to a layer. shared_heads: query heads share key and value heads."""
-    names = ["norms", "attention", "layer", *(("moe", "shared", "moe_layer") if layer.moe else ("mlp",))]
-    names += ["plain", "plain_layer"] if layer.plain else []
-    repeats = layer.masked or layer.eager
-    if layer.eager:
-        names += ["eager", "eager_layer"]
-    elif layer.masked:
-        names += ["masked", "masked_layer"]
-    if not layer.cached:
-        names += [] if repeats else ["uncached", "uncached_layer"]
-    else:
-        names += ["cache", *(["windowed_layer"] if layer.windowed else [])] if layer.held else []
-        names += ["repeated_cache"] if layer.held and repeats and shared_heads else []
-    return names + (["lowest", "lowest_layer"] if layer.lowest else [])
-
-
-def layer_bytes(form: LayerForm, layer: Layer, widths: Mapping[str, int], tokens: int) -> int:
-    """What one layer keeps for backward without its adapters, in bytes.
-
-    widths: those of WIDTHS that the form names. tokens: batch size times sequence length. Raises ValueError for a
-    width that is not given.
-    """
-    names = parts_of(layer, _given(widths, "nkv") < _given(widths, "nh"))
-    total = 0
-    for name in names:
-        times = 1 if name.endswith(("layer", "once")) else tokens
-        total += times * value(form.parts.get(name, {}), widths)
-    return total
-
-
-def slots_on(form: LayerForm, roles: Collection[str], moe: bool) -> dict[str, Slot]:
-    """The slots of these roles that exist on a dense or on a MoE layer."""
-    on = ("all", "moe" if moe else "dense")
-    return {role: slot for role, slot in form.slots.items() if role in roles and slot.on in on}
-
-
-def adapter_parameters(
-    form: LayerForm, roles: Collection[str], rank: int, widths: Mapping[str, int], moe: bool = False
-) -> int:
-    """Adapter parameters of one layer: rank times input plus output width of each slot."""
-    return sum(
-        slot.rank * rank * value({slot.times: 1}, widths) * (value(slot.input, widths) + value(slot.output, widths))
-        for slot in slots_on(form, roles, moe).values()
-    )
-
-
-def adapter_bytes(
-    form: LayerForm,
-    roles: Collection[str],
-    rank: int,
-    widths: Mapping[str, int],
-    tokens: int,
-    *,
-    moe: bool = False,
-    lowest: bool = False,
-    dropout: bool = False,
-) -> int:
-    """What a layer keeps for the adapters of its linear modules, in bytes.
-
-    A token: a bf16 copy of each input, with a mask byte under dropout, and each inner output. A layer: the bf16 copies
-    of the adapters, but of the lowest layer's first matrices where nothing below needs a gradient. Adapters on fused
-    experts keep more and are not counted: ValueError.
-    """
-    total = 0
-    for role, slot in slots_on(form, roles, moe).items():
-        if slot.rank > 1 or slot.times != "one":
-            raise ValueError(f"{role} lies on fused experts; what an adapter keeps there is not known")
-        wide, out = value(slot.input, widths), value(slot.output, widths)
-        passes_on = slot.lowest or not lowest  # what lies below needs a gradient
-        total += tokens * ((ADAPTER_BYTES + DROPOUT_BYTES * (dropout and passes_on)) * wide + ADAPTER_BYTES * rank)
-        total += ADAPTER_BYTES * rank * (out + passes_on * wide)
-    return total
 
 
 def read_layer_forms(path: Path | None = None) -> dict[str, LayerForm]:

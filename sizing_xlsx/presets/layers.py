@@ -160,15 +160,22 @@ def _interleaved(fields: Fields, rule: dict[str, Any], layers: int) -> Flags:
     return [(layer + 1) % step == 0 for layer in range(layers)]
 
 
+def _is_layer(layer: object, layers: int) -> bool:
+    return isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < layers
+
+
 def _layer_list(fields: Fields, field: str, layers: int) -> set[int] | None:
     listed = fields.raw.get(field)
     if listed is None:
         return None
-    if not isinstance(listed, list) or not all(
-        isinstance(layer, int) and not isinstance(layer, bool) and 0 <= layer < layers for layer in listed
-    ):
+    if not isinstance(listed, list) or not all(_is_layer(layer, layers) for layer in listed):
+        wrong = (
+            next((layer for layer in listed if not _is_layer(layer, layers)), None) if isinstance(listed, list) else 0
+        )
+        holds = f", and it holds {shown(wrong)}" if isinstance(listed, list) else ""
         raise ValueError(
-            f"{fields.place(field)} is {shown(listed)}; it should be a list of layers, each from 0 to {layers - 1:,}"
+            f"{fields.place(field)} is {shown(listed)}; "
+            f"it should be a list of layers, each from 0 to {layers - 1:,}{holds}"
         )
     return set(listed)
 

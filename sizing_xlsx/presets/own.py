@@ -1,7 +1,8 @@
-"""A planner's own models and cards: a catalogue with them added, and nothing of the project edited.
+"""A planner's own models, cards and layer forms: a catalogue with them added, and nothing of the project edited.
 
 A model is a config.json, or a folder that holds one, folders with one each, or config files under other names. A
-card is a line of a file; see card_file.py.
+card is a line of a file; see card_file.py. A layer form is a table of a file in the shape of layer_forms.toml, such as
+`derive --write` makes.
 """
 
 from __future__ import annotations
@@ -11,18 +12,42 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .card_file import read_cards
-from .catalogue import OwnRow, Presets, by_layer_form, counted_table, gpu_table, model_table
+from .catalogue import (
+    GPUS,
+    OwnRow,
+    Presets,
+    by_layer_form,
+    counted_table,
+    form_rows,
+    form_table,
+    gpu_table,
+    model_table,
+    not_added,
+)
 from .config import Architecture, read_config
 from .csv_file import Row
+from .layer_forms import LayerForm, read_layer_forms
 from .names import one_line, shown
 
+NEEDED_PARTS = ("norms", "attention", "final_norm", "loss_forward")
 
-def with_own(presets: Presets, models: Iterable[str | Path] = (), gpus: Iterable[str | Path] = ()) -> Presets:
-    """The presets with a planner's own models and cards before those of the catalogue.
+
+def with_own(
+    presets: Presets,
+    models: Iterable[str | Path] = (),
+    gpus: Iterable[str | Path] = (),
+    layer_forms: Iterable[str | Path] = (),
+    *,
+    skipped: list[str] | None = None,
+) -> Presets:
+    """The presets with a planner's own models and cards before those of the catalogue, and layer forms after them.
 
     models: paths of config.json files, or of folders of them; see config_files(). gpus: paths of CSV or TOML
-    files of cards. Raises ValueError, one sentence with the file, the line, the column, the value and what is right.
+    files of cards. layer_forms: paths of TOML files of layer forms. skipped: takes the names that are known already,
+    which are refused otherwise. Raises ValueError, one sentence with the file, the line, the column, the value and
+    what is right.
     """
+    presets = with_forms(presets, layer_forms)
     known_models = {model.name.casefold(): model.name for model in (*presets.sized_models, *presets.unsized_models)}
     known_cards = {name.casefold(): name for name in presets.gpus.keys}
     added: list[tuple[Architecture, Path]] = []
@@ -30,11 +55,19 @@ def with_own(presets: Presets, models: Iterable[str | Path] = (), gpus: Iterable
         for file in config_files(Path(path)):
             model = read_config(file)
             where = one_line(str(file))
+            if skipped is not None and model.name.casefold() in known_models:
+                skipped.append(model.name)
+                continue
             _unique(known_models, model.name, f"{where}: the model is called", "rename its folder or its file")
             added.append((model, file))
     cards: list[tuple[Row, Path]] = []
     for path in gpus:
         for where, card in read_cards(Path(path), presets.gpu_rows):
+            if _as_in_catalogue(card, presets.gpu_rows):
+                continue
+            if skipped is not None and card["name"].casefold() in known_cards:
+                skipped.append(card["name"])
+                continue
             _unique(known_cards, card["name"], f"{where}, column name is", "rename the card, say after its site")
             cards.append((card, Path(path)))
     sized, unsized = by_layer_form([model for model, _ in added], presets.layer_forms.keys)
@@ -42,11 +75,11 @@ def with_own(presets: Presets, models: Iterable[str | Path] = (), gpus: Iterable
     all_sized, all_cards = [*sized, *presets.sized_models], [*(card for card, _ in cards), *presets.gpu_rows]
     reasons = {model.name: model.why_not for model in unsized}
     return presets._replace(
-        models=model_table(all_sized) if sized else presets.models,
+        models=model_table(all_sized, presets.storage_formats) if sized else presets.models,
         gpus=gpu_table(all_cards) if cards else presets.gpus,
         sized_models=all_sized,
         unsized_models=all_unsized,
-        counted_models=counted_table(all_unsized) if unsized else presets.counted_models,
+        counted_models=counted_table(all_unsized, presets.storage_formats) if unsized else presets.counted_models,
         gpu_rows=all_cards,
         own=(
             *presets.own,
@@ -54,6 +87,52 @@ def with_own(presets: Presets, models: Iterable[str | Path] = (), gpus: Iterable
             *_own("gpus", [(card["name"], file, "") for card, file in cards]),
         ),
     )
+
+
+def with_forms(presets: Presets, paths: Iterable[str | Path]) -> Presets:
+    """The presets with more layer forms; models of theirs that were only counted can then be sized."""
+    own = {name: form for path in paths for name, form in _own_forms(Path(path), presets).items()}
+    if not own:
+        return presets
+    forms = {**presets.forms, **own}
+    now = [model._replace(why_not="") for model in presets.unsized_models if model.layer_form in own]
+    unsized = [model for model in presets.unsized_models if model.layer_form not in own]
+    return presets._replace(
+        forms=forms,
+        layer_forms=form_table(forms),
+        layer_form_rows=form_rows(forms),
+        models=model_table([*presets.sized_models, *now], presets.storage_formats) if now else presets.models,
+        sized_models=[*presets.sized_models, *now],
+        unsized_models=unsized,
+        counted_models=counted_table(unsized, presets.storage_formats),
+    )
+
+
+def _own_forms(path: Path, presets: Presets) -> dict[str, LayerForm]:
+    """The layer forms of a file, checked to be new and such as the formulas add up."""
+    found, where = read_layer_forms(path), one_line(str(path))
+    if not found:
+        raise ValueError(f"{where} holds no layer form; it should hold a table for each, as derive --write makes it")
+    for name, form in found.items():
+        place = f"{where}: [{one_line(name)}]"
+        if name in presets.forms:
+            raise ValueError(f"{place} is a layer form of the catalogue already; leave it out")
+        missing = [part for part in NEEDED_PARTS if part not in form.parts]
+        if missing or "V" not in form.parts["loss_forward"]:
+            lacks = missing[0] if missing else "V in loss_forward"
+            raise ValueError(f"{place} lacks {lacks}; a layer form has {', '.join(NEEDED_PARTS)}, the last with V")
+        for part, width in not_added(form.parts):
+            raise ValueError(f"{place}, {part} has {width}, which no formula adds up; leave it out")
+    return found
+
+
+def _as_in_catalogue(card: Row, catalogue: Sequence[Row]) -> bool:
+    """Whether a card is one of the catalogue's, as `catalogue gpus --csv` writes it: the same name and figures."""
+    same = next((row for row in catalogue if row["name"] == card["name"]), None)
+    return same is not None and all(same[column] == card[column] for column in _FIGURES)
+
+
+_FIGURES = tuple(column for column, kind in GPUS.items() if not kind.startswith(("name", "text")))
 
 
 def config_files(path: Path) -> list[Path]:
@@ -67,7 +146,7 @@ def config_files(path: Path) -> list[Path]:
             return [path]
         entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
         folders = [entry for entry in entries if (entry / "config.json").is_file()]
-        files = [entry for entry in entries if entry.suffix.casefold() == ".json" and entry.is_file()]
+        files = [entry for entry in entries if _may_be_config(entry) and entry.is_file()]
     except OSError as error:
         raise ValueError(f"{one_line(str(path))} cannot be read: {error.strerror}") from None
     if not folders and not files:
@@ -75,6 +154,19 @@ def config_files(path: Path) -> list[Path]:
             f"{one_line(str(path))} holds no model; it should hold a config.json, folders with one, or *.json files"
         )
     return [*folders, *files]
+
+
+# Files that lie beside a config.json in a model's folder and are none.
+_BESIDE = (
+    "tokenizer.json", "tokenizer_config.json", "generation_config.json", "special_tokens_map.json", "added_tokens.json",
+    "preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json", "chat_template.json",
+    "vocab.json", "adapter_config.json", "quantize_config.json", "quant_config.json", "params.json",
+)  # fmt: skip
+
+
+def _may_be_config(file: Path) -> bool:
+    name = file.name.casefold()
+    return name.endswith(".json") and not name.endswith(".index.json") and name not in _BESIDE
 
 
 def _unique(known: dict[str, str], name: str, told: str, remedy: str) -> None:
@@ -88,8 +180,12 @@ def _unique(known: dict[str, str], name: str, told: str, remedy: str) -> None:
 def _own(table: str, named: Sequence[tuple[str, Path, str]]) -> list[OwnRow]:
     """What was added, from (name, file or folder, why it is not offered); each file is read once for its digest."""
     files = {path: path / "config.json" if path.is_dir() else path for _, path, _ in named}
-    digests = {path: hashlib.sha256(file.read_bytes()).hexdigest()[:12] for path, file in files.items()}
-    return [OwnRow(table, name, _short(files[path]), why_not, digests[path]) for name, path, why_not in named]
+    contents = {path: file.read_bytes() for path, file in files.items()}
+    digests = {path: hashlib.sha256(content).hexdigest()[:12] for path, content in contents.items()}
+    texts = {path: content.decode("utf-8-sig") for path, content in contents.items()}
+    return [
+        OwnRow(table, name, _short(files[path]), why_not, digests[path], texts[path]) for name, path, why_not in named
+    ]
 
 
 def _short(file: Path) -> str:

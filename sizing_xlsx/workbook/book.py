@@ -20,6 +20,7 @@ from ..formula.job import Job
 from ..formula.primitives import fixed, joined
 from ..formula.render import column_name, public_name, ranges_in, sheet_formula
 from ..formula.units import kind_of
+from .own_runs import SPARE_ROWS
 from .styles import Styles, load_look, workbook_options
 
 if TYPE_CHECKING:
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
     from ..presets.catalogue import Presets
     from .own_runs import OwnRun
     from .public_runs import PublicRuns
-    from .sheets.chart_data import WhatIf
+    from .scenarios import Place, Scenarios
+    from .sheets.compare import Compare
+    from .sheets.crossover import Crossover
+    from .sheets.levers import Levers
+    from .sheets.search import Search
+    from .sheets.sensitivity import Sensitivity
+    from .sheets.what_if import WhatIf
 
 
 FORMULA_SIGNS = tuple("=+-@\t")  # how a text begins that a program may take for a formula
@@ -62,6 +69,13 @@ class Book:
     """One workbook of one job. See write_book() in build.py for the order in which its sheets are made."""
 
     what_if: WhatIf
+    compare: Compare
+    crossover: Crossover  # of those workbooks whose template asks for it
+    levers: Levers
+    search: Search
+    sensitivity: Sensitivity
+    scenarios: Scenarios
+    scenario_place: Place | None = None
     public_runs: PublicRuns | None = None  # of those workbooks whose template asks for them
     chart_data_runs: int  # rows of Chart data, from 0, between which the figures of Validation's charts stand
     chart_data_end: int
@@ -80,6 +94,7 @@ class Book:
 
         self.job, self.template, self.presets = job, template, presets
         self.stamp, self.provenance, self.results = stamp, provenance, results
+        self.spare_rows = SPARE_ROWS  # of Validation, for runs that come later
         self.told: dict[str, str] = {}  # further provenance, of figures on Validation
         self.look = load_look()
         self.workbook = xlsxwriter.Workbook(
@@ -149,6 +164,10 @@ class Book:
     def shown(self, content: Any, words: str = "–") -> Raw:
         """A formula that gives way to words while an input is faulty."""
         return self.guarded(content, f'"{words}"')
+
+    def displayed(self, tree: Expr) -> Raw:
+        """A figure that gives way to a dash where what it rests on is faulty; for display alone."""
+        return Raw(f'=IFERROR({sheet_formula(tree, self.cell_name, column_name)[1:]},"–")', self.value(tree))
 
     def guarded(self, content: Any, instead: str) -> Raw:
         """A formula that gives way to another while an input is faulty."""

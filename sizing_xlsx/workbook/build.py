@@ -15,12 +15,32 @@ from ..formula.job import Job
 from ..formula.render import sheet_formula
 from ..jobs import JOBS, make_job, plain_job
 from ..paths import presets_folder
-from ..presets.catalogue import Presets, load_presets
+from ..presets.catalogue import Presets
 from . import figures
 from .book import Book
+from .carry import record
 from .own_runs import RESULTS_FILE, OwnRun, read_results, said_of
 from .public_runs import PublicRuns
-from .sheets import chart_data, checks, notes, overrides, public_runs, reference, sizing, start, validation, workings
+from .sheets import (
+    chart_data,
+    checks,
+    compare,
+    crossover,
+    levers,
+    notes,
+    overrides,
+    public_runs,
+    reference,
+    scenarios,
+    search,
+    sensitivity,
+    sizing,
+    start,
+    summary,
+    validation,
+    what_if,
+    workings,
+)
 from .template import load_template, read_toml
 from .words import sentence
 
@@ -32,8 +52,10 @@ RESULTS = (
 )  # fmt: skip
 SHOWN_FILES = 5  # of a planner's own, by name
 SHEETS = (
-    "Start", "Sizing", "Overrides", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
-    "Chart data", "What-if", "Validation workings", "Public workings", "Notes",
+    "Start", "Sizing", "Compare", "Levers", "Crossover", "Sensitivity", "Scenarios",
+    "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks", "Chart data",
+    "What-if", "Compare workings", "Search workings", "Crossover workings", "Sensitivity workings", "Scenario workings",
+    "Validation workings", "Public workings", "Notes", record.TITLE,
 )  # fmt: skip
 
 
@@ -43,39 +65,39 @@ def workbook_job(name: str, presets: Presets, opened_on: Mapping[str, Any] | Non
 
 
 def build(output: Path, presets: Presets | None = None, folder: Path | None = None) -> list[Path]:
-    """Write every workbook into a folder and return their paths.
+    """Write every workbook into a folder and return their paths; a planner's work in those that are there goes over.
 
-    Where the folder holds a results file (verify-results.csv), its runs stand on Validation. All workbooks are made
-    first, then written beside their final place, then moved there: a failure leaves those that are there untouched.
-    Raises ValueError for presets or results that cannot be used and OSError for a folder that cannot be written.
+    See rebuild() of workbook/carry/rebuild.py, which also says what it did.
     """
-    found = presets or load_presets(folder)
-    file = output / RESULTS_FILE
-    results: Sequence[OwnRun] = ()
-    if file.exists():
-        unsized = [model.name for model in found.unsized_models]
-        results = read_results(file, {name: plain_job(name, found) for name in JOBS}, unsized)
-    made: dict[Path, bytes] = {}
+    from .carry.rebuild import rebuild
+
+    return [report.file for report in rebuild(output, presets, folder)]
+
+
+def targets(output: Path) -> dict[str, tuple[dict[str, Any], Path]]:
+    """Job -> its template, and the file in a folder that its workbook is. Raises ValueError where two are one file."""
+    found: dict[str, tuple[dict[str, Any], Path]] = {}
     for name in JOBS:
         template = load_template(name)
         final = output / template["file"]
-        if final in made:
+        if any(final == other for _, other in found.values()):
             raise ValueError(f"the templates of two workbooks both say file = {template['file']!r}; rename one")
-        made[final] = book_bytes(name, template, found, folder, results)
-    output.mkdir(parents=True, exist_ok=True)
-    for final in made:
         if final.exists() and not final.is_file():
             raise OSError(f"{final} is not a file; move it away or choose another folder")
-    drafts = {final: final.with_name(f".{final.name}.{os.getpid()}.tmp") for final in made}
-    try:
-        for final, draft in drafts.items():
-            draft.write_bytes(made[final])
-        for final, draft in drafts.items():
-            os.replace(draft, final)
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)
-    return list(made)
+        found[name] = (template, final)
+    return found
+
+
+def results_in(output: Path, presets: Presets) -> Sequence[OwnRun]:
+    """The runs of the results file (verify-results.csv) in a folder, none where there is no such file.
+
+    Raises ValueError for results that cannot be used.
+    """
+    file = output / RESULTS_FILE
+    if not file.exists():
+        return ()
+    unsized = [model.name for model in presets.unsized_models]
+    return read_results(file, {name: plain_job(name, presets) for name in JOBS}, unsized)
 
 
 def book_bytes(
@@ -84,10 +106,12 @@ def book_bytes(
     presets: Presets,
     folder: Path | None = None,
     results: Sequence[OwnRun] = (),
+    opened_on: Mapping[str, Any] | None = None,
+    more_spare_rows: int = 0,
 ) -> bytes:
     """One workbook as the bytes of its file."""
     with io.BytesIO() as file:
-        write_book(file, name, template, presets, folder, None, results)
+        write_book(file, name, template, presets, folder, opened_on, results, more_spare_rows)
         return file.getvalue()
 
 
@@ -99,10 +123,12 @@ def write_book(
     folder: Path | None = None,
     opened_on: Mapping[str, Any] | None = None,
     results: Sequence[OwnRun] = (),
+    more_spare_rows: int = 0,
 ) -> None:
     """Write one workbook to a path or an open file.
 
     opened_on: inputs, where they are not the article's. results: rows of a results file; see own_runs.py.
+    more_spare_rows: of Validation, for runs that are put into the file afterwards.
     """
     job = workbook_job(name, presets, opened_on)
     day = _data_date((folder or presets_folder()) / "release.toml")
@@ -116,6 +142,7 @@ def write_book(
     if presets.own:
         provenance["Own models and cards"] = own_files(presets)
     book = Book(path, job, template, presets, f"Version {__version__}, data of {spoken}", provenance, results)
+    book.spare_rows += more_spare_rows
     if results:
         book.told["Own runs"] = said_of(results, name)
     if traces := getattr(presets, template["validation"]["rows"] + "_trace"):
@@ -130,10 +157,15 @@ def write_book(
     )
     if "public_runs" in template and presets.public_runs:
         book.public_runs = PublicRuns(job, presets.public_runs)
+    absent = set() if book.public_runs else {public_runs.WORKINGS}
+    absent |= set() if "crossover" in template else {crossover.TITLE, crossover.WORKINGS}
     for title in SHEETS:
-        if title != public_runs.WORKINGS or book.public_runs:
+        if title not in absent:
             book.sheet(title)
-    chart_data.plan(book)
+    book.what_if = what_if.WhatIf(book)
+    for plan in (chart_data.plan, compare.plan, search.plan, levers.plan, crossover.plan, sensitivity.plan):
+        plan(book)
+    scenarios.plan(book)
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
         book.say(key, sentence(text, book.sym))
@@ -141,8 +173,9 @@ def write_book(
     for result in RESULTS:
         book.guards[result] = lambda content: book.guarded(content, "NA()")
     for write in (
-        start.write, sizing.write, overrides.write, validation.write, reference.write, workings.write, checks.write,
-        chart_data.write, notes.write,
+        start.write, sizing.write, compare.write, levers.write, crossover.write, sensitivity.write, scenarios.write,
+        overrides.write, validation.write, reference.write, workings.write, checks.write, chart_data.write,
+        what_if.write, search.write, summary.write, notes.write, record.write,
     ):  # fmt: skip
         write(book)
     book.sheet("Sizing").activate()
@@ -158,7 +191,7 @@ def _data_date(path: Path) -> date:
 
 def _count_checks(book: Book) -> int:
     faults = sum(1 for rule in book.job.checks.values() if rule.fault)
-    return len(book.job.inputs) + faults + len(checks.SUMS)
+    return 1 + len(book.job.inputs) + faults + len(checks.SUMS)  # 1: the job that is chosen
 
 
 def formula_hash(job: Job) -> str:

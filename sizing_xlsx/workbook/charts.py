@@ -266,6 +266,32 @@ def error_by_run(
     return chart
 
 
+def totals_by_size(
+    workbook: Workbook,
+    look: Look,
+    *,
+    title: CellRef,
+    x_title: str,
+    formats: Sequence[Points],
+    capacity: Points,
+    y_title: str = "Total to size against, GB",
+) -> Chart:
+    """Total of a job against the size of its model on two log axes, a series a format.
+
+    capacity: a level line a card, with a missing point between two of them.
+    """
+    settings = look["charts"]["totals_by_size"]
+    chart = _new(workbook, _ScatterChart, {"type": "scatter", "subtype": "straight"})
+    _line(chart, look, capacity, "ink", "long_dash", 1.0)
+    marks = zip(settings["colours"], settings["markers"], settings["sizes"], strict=True)
+    for points, (token, shape, size) in zip(formats, marks, strict=False):
+        _marked(chart, look, points, token, shape, size)
+    chart.set_x_axis(_axis(look, title=x_title, form="axis_decimal", log=True, crossing="min"))
+    chart.set_y_axis(_axis(look, title=y_title, grid=True, log=True, crossing="min"))
+    _dress(chart, look, title, settings["plot"])
+    return chart
+
+
 def place(
     ws: Worksheet,
     row: int,

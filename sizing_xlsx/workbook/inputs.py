@@ -35,9 +35,12 @@ def write_input(book: Book, ws: Worksheet, sheet: str, row: int, column: int, ke
     book.put(ws, row, column, declared.default, style or book.styles[typed_style(declared)])
     book.define(public_name(key), sheet, row, column)
     ws.data_validation(row, column, row, column, validation(book, key))
-    page.formula_marks(ws, book.styles, (row, column, row, column), f"={public_name(key)}_Fault=1", "check")
+    here = (row, column, row, column)
+    if declared.follows_job:
+        page.formula_marks(ws, book.styles, here, "=Scenario_Row>0", "idle", alone=True)
+    page.formula_marks(ws, book.styles, here, f"={public_name(key)}_Fault=1", "check")
     if declared.optional and any(key == override.input_name for override in book.job.overrides.values()):
-        page.own_marks(ws, book.styles, (row, column, row, column), f"=ISNUMBER({public_name(key)})")
+        page.own_marks(ws, book.styles, here, f"=ISNUMBER({public_name(key)})")
 
 
 def validation(book: Book, key: str, cell: str = "", highest: str = "") -> dict[str, Any]:
@@ -74,7 +77,8 @@ def validation(book: Book, key: str, cell: str = "", highest: str = "") -> dict[
 def fault_formulas(book: Book, key: str, row: int) -> CheckedInput:
     """How the Checks sheet finds fault with an input: 1 when it is not what it must be, else 0.
 
-    The row holds the value as entered in column C, the lowest and highest in E and F, and a choice's row in G.
+    The row holds the value as entered in column C, the lowest and highest in E and F, and a choice's row in G. An
+    optional input that is not given is a blank cell on Sizing, and "none" in a row of Scenarios.
     """
     declared = book.job.inputs[key]
     domain, typed = declared.domain, f"$C{row}"
@@ -88,21 +92,25 @@ def fault_formulas(book: Book, key: str, row: int) -> CheckedInput:
         word = f'IF(ISTEXT({typed}),1-({typed}="{domain.word}"),1)'
         return CheckedInput(None, f"=IF(ISNUMBER({typed}),{in_range},{word})")
     if declared.optional:
-        return CheckedInput(None, f"=IF(ISBLANK({public_name(key)}),0,IF(ISNUMBER({typed}),{in_range},1))")
+        absent = f"1-ISBLANK({public_name(key)})"
+        if declared.follows_job:
+            absent = f'IF(Scenario_Row>0,1-({typed}="none"),{absent})'
+        return CheckedInput(None, f"=IF(ISNUMBER({typed}),{in_range},{absent})")
     return CheckedInput(None, f"=IF(ISNUMBER({typed}),{in_range},1)")
 
 
 def row_fault(book: Book, key: str, cell: str, bounds: tuple[str, str]) -> str:
     """How a row of a job table finds fault with one of its inputs: 1 when it is not what it must be, else 0.
 
-    bounds: the cells that hold the lowest and the highest value.
+    bounds: the cells that hold the lowest and the highest value; no highest where a rule between inputs sets it.
     """
     declared = book.job.inputs[key]
     domain = declared.domain
     if isinstance(domain, Choice):
-        return f"=1-SUMPRODUCT(({column_name(domain.table, None)}={cell})*1)"
+        return f"=IF(ISTEXT({cell}),1-SUMPRODUCT(({column_name(domain.table, None)}={cell})*1),1)"
     whole = f"*({cell}=INT({cell}))" if isinstance(domain, Whole) else ""
-    in_range = f"1-({cell}>={bounds[0]})*({cell}<={bounds[1]}){whole}"
+    highest = f"*({cell}<={bounds[1]})" if bounds[1] else ""
+    in_range = f"1-({cell}>={bounds[0]}){highest}{whole}"
     word = domain.word if isinstance(domain, Whole) and domain.word else "none" if declared.optional else ""
     other = f'IF(ISTEXT({cell}),1-({cell}="{word}"),1)' if word else "1"
     return f"=IF(ISNUMBER({cell}),{in_range},{other})"

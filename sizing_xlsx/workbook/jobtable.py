@@ -1,8 +1,10 @@
 """The job table: many jobs, one a row; inputs are columns, and so are the terms that follow from them.
 
-It is closed: a row's formulas refer to the row's own columns, to allowances of the installation and to preset
-tables, never to another job's inputs. Every row has the same formula down a column. Terms used once are written
-into their user, as far as a formula stays readable.
+A table is closed unless told what varies: a row's formulas refer to the row's own columns, to allowances of the
+installation and to preset tables, never to another job's inputs. Where it is told, the rows are the job of Sizing
+with those inputs changed: only the terms that move with them are columns, and all else is read where it stands.
+Every row has the same formula down a column. Terms used once are written into their user, as far as a formula
+stays readable.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..formula.declare import Choice, Number
 from ..formula.expression import Expr, names_in, replace
 from ..formula.job import Job
-from ..formula.render import column_name, public_name, sheet_formula
+from ..formula.render import NameOf, column_name, public_name, sheet_formula
 from . import page
 
 if TYPE_CHECKING:
@@ -28,15 +30,28 @@ class JobTable:
     """The layout of a job table: which columns it has and what stands in them.
 
     results: terms that the caller shows; each keeps a column of its own. also: further terms that keep theirs,
-    among those that follow; they read no input that the results do not.
+    among those that follow; they read no input that the results do not. inputs: which have a column, and in which
+    order, where that is not those that the results follow from; they are among them. varied: the inputs in which the
+    rows differ from the job of Sizing; each result moves with them. elsewhere: the name of what is no column.
     """
 
-    def __init__(self, job: Job, results: Sequence[str], also: Sequence[str] = ()) -> None:
-        self.job = job
+    def __init__(
+        self,
+        job: Job,
+        results: Sequence[str],
+        also: Sequence[str] = (),
+        inputs: Sequence[str] = (),
+        *,
+        varied: Sequence[str] | None = None,
+        elsewhere: NameOf = public_name,
+    ) -> None:
+        self.job, self.elsewhere = job, elsewhere
         self.results = tuple(results)
-        self.inputs = inputs_used(job, results)
+        self.inputs = list(varied) if varied is not None else list(inputs) or inputs_used(job, results)
         order = job.needed((*results, *also))
         moving = job.depends_on(self.inputs)
+        if still := [key for key in self.results if key not in moving]:
+            raise ValueError(f"{job.name}: {', '.join(still)} would be the same in every row of a table of jobs")
         self.local = moving
         kept = (*self.results, *also)
         self.trees = compact({key: job.trees[key] for key in order if key in moving}, kept, self._text)
@@ -44,7 +59,7 @@ class JobTable:
         self.columns = [*self.results, *self.inputs, *self.terms[len(self.results) :]]
 
     def _text(self, tree: Expr) -> str:
-        return sheet_formula(tree, lambda symbol: "$AB123" if symbol in self.local else public_name(symbol))
+        return sheet_formula(tree, lambda symbol: "$AB123" if symbol in self.local else self.elsewhere(symbol))
 
     def column(self, symbol: str) -> int:
         """The position of an input or result among the table's columns, from 0."""
@@ -56,12 +71,15 @@ class JobTable:
 
         address = {symbol: f"${xl_col_to_name(first_column + at)}{ROW}" for at, symbol in enumerate(self.columns)}
         return {
-            key: sheet_formula(tree, lambda symbol: address.get(symbol) or public_name(symbol), column_name)
+            key: sheet_formula(tree, lambda symbol: address.get(symbol) or self.elsewhere(symbol), column_name)
             for key, tree in self.trees.items()
         }
 
     def values(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What the columns of a row hold, for the inputs of its job (defaults for those left out)."""
+        """What the columns of a row hold, for the inputs of its job (defaults for those left out).
+
+        A row of a table that is not closed has the inputs of the whole job, not those of its columns alone.
+        """
         wanted = tuple(self.trees)
         row = dict(zip(wanted, self.job.scalar(wanted)(**inputs), strict=True))
         return {**{key: inputs.get(key, self.job.inputs[key].default) for key in self.inputs}, **row}
@@ -144,13 +162,14 @@ def write_job_table(
         book.put(ws, first_row - 2, 2 + at, facts.label, header)
         book.put(ws, first_row - 1, 2 + at, facts.unit, unit)
     formulas = table.formulas(2)
+    numbers = {key: _number(book, job.unit_of(key)) for key in table.columns}
     for at, (label, inputs, cells) in enumerate(rows):
         row = first_row + at
         values = table.values(inputs)
         book.put(ws, row, 1, label, styles["r_label"])
         for column, key in enumerate(table.columns, 2):
             value = values[key]
-            style = text_style if isinstance(value, (str, type(None))) else _number(book, job.unit_of(key))
+            style = text_style if isinstance(value, (str, type(None))) else numbers[key]
             if key in formulas:
                 ws.write_formula(row, column, formulas[key].replace(ROW, str(row + 1)), style, value)
             else:

@@ -49,6 +49,12 @@ def cell(row: int, column: int, *, row_fixed: bool = False, column_fixed: bool =
     return str(xl_rowcol_to_cell(row, column, row_abs=row_fixed, col_abs=column_fixed))
 
 
+def area(first_row: int, column: int, last_row: int) -> str:
+    """Cells of one column, absolutely: area(4, 1, 8) is $B$5:$B$9."""
+    ends = (cell(row, column, row_fixed=True, column_fixed=True) for row in (first_row, last_row))
+    return ":".join(ends)
+
+
 def column_widths(look: Look, kind: str, last_column: int | None = None) -> list[float]:
     """Widths from column A to the right gutter, in characters.
 
@@ -97,7 +103,8 @@ def set_page(
     if freeze:
         ws.freeze_panes(*freeze)
     ws.set_paper(PAPER_CODES[paper])
-    ws.set_landscape()
+    if not sheet.get("portrait"):
+        ws.set_landscape()
     if rows_repeated:
         ws.repeat_rows(*rows_repeated)
     if paper == "screen":
@@ -128,6 +135,15 @@ def print_area(ws: Worksheet, last_row: int, last_column: int, breaks: Sequence[
     ws.print_area(0, 0, last_row, last_column)
     if breaks:
         ws.set_h_pagebreaks(list(breaks))
+
+
+def print_areas(ws: Worksheet, areas: Sequence[Area]) -> None:
+    """Print several areas, each on pages of its own."""
+    from xlsxwriter.utility import quote_sheetname, xl_range_abs
+
+    sheet = quote_sheetname(ws.get_name())
+    # XlsxWriter takes one area a sheet and keeps it as the text of its defined name.
+    ws.print_area_range = ",".join(f"{sheet}!{xl_range_abs(*area)}" for area in areas)
 
 
 def fill_row(ws: Worksheet, row: int, first: int, last: int, style: Any, height: float | None = None) -> None:
@@ -242,14 +258,15 @@ def section(
     note: Any = None,
     note_column: int = 4,
     space_below: bool = True,
+    height: str = "section",
 ) -> int:
     """A section header with a rule from gutter to gutter; returns the next free row.
 
     number: of a step, None for results. note: the live line at note_column. space_below: a narrow row under
-    the rule; False before a table header.
+    the rule; False before a table header. height: the row's, by its name in look.toml.
     """
     rows = styles.look["rows"]
-    fill_row(ws, row, 0, last_column, styles["section"], rows["section"])
+    fill_row(ws, row, 0, last_column, styles["section"], rows[height])
     if number is not None:
         put(row, 0, number, styles["section_no"])
     put(row, 1, name, styles["section"])
@@ -312,10 +329,24 @@ def verdict_marks(ws: Worksheet, styles: Styles, area: Area, word: tuple[int, in
     ws.conditional_format(*area, {"type": "formula", "criteria": begins, "format": check})
 
 
-def formula_marks(ws: Worksheet, styles: Styles, area: Area, formula: str, mark: str) -> None:
-    """Give cells a mark of look.toml while a formula, written for the first cell of the area, holds."""
+def state_marks(ws: Worksheet, styles: Styles, area: Area) -> None:
+    """Colour the exceptions among a column of verdicts, by the word that each begins with."""
+    first = cell(area[0], area[1])
+    for name, state in styles.look["states"].items():
+        if "mark_text" in state:
+            rule = f'=LEFT({first},LEN("{state["word"]}"))="{state["word"]}"'
+            mark = styles.state(name, where="mark")
+            ws.conditional_format(*area, {"type": "formula", "criteria": rule, "format": mark})
+
+
+def formula_marks(ws: Worksheet, styles: Styles, area: Area, formula: str, mark: str, *, alone: bool = False) -> None:
+    """Give cells a mark of look.toml while a formula, written for the first cell of the area, holds.
+
+    alone: marks that are set later do not show while this one does.
+    """
     rule = formula if formula.startswith("=") else "=" + formula
-    ws.conditional_format(*area, {"type": "formula", "criteria": rule, "format": styles.mark(mark)})
+    kind = {"type": "formula", "criteria": rule, "format": styles.mark(mark), "stop_if_true": alone}
+    ws.conditional_format(*area, kind)
 
 
 def own_marks(ws: Worksheet, styles: Styles, area: Area, formula: str) -> None:

@@ -18,7 +18,6 @@ from .own_runs import (
     OUT_OF_MEMORY,
     PREDICTIONS,
     RESULTS_FILE,
-    SPARE_ROWS,
     Merged,
     inputs_of,
     merged,
@@ -126,7 +125,7 @@ class Runs:
             )
         first = self.sweep[0].inputs
         spare = self._run("", "", "", "", {**self.worked, **{key: first[key] for key in VISIBLE}})
-        self.all = [*self.sweep, *self.own, *[spare] * SPARE_ROWS]
+        self.all = [*self.sweep, *self.own, *[spare] * book.spare_rows]
         self.calls = [run.call() for run in self.all]
 
     def _run(self, ident: str, lever: str, words: str, setting: str | int, inputs: Mapping[str, Any]) -> Run:

@@ -11,13 +11,17 @@ from typing import Any
 
 from ..formula.domains import nearest
 from ..paths import templates_folder
+from .guide import ANSWERS, read_guide
 
 TEXT, TABLE, LIST = str, dict, list
 SECTIONS: Mapping[str, type] = {
     "file": TEXT, "title": TEXT, "subject": TEXT, "sentences": TABLE, "steps": LIST, "items": LIST, "moments": LIST,
-    "boundary": TABLE, "chart_parts": TABLE, "validation": TABLE, "start": TABLE, "notes": TABLE,
+    "boundary": TABLE, "chart_parts": TABLE, "validation": TABLE, "start": TABLE, "summary": TABLE, "notes": TABLE,
+    "compare": TABLE, "levers": LIST, "levers_sheet": TABLE, "axes": TABLE, "sensitivity": TABLE, "scenarios": TABLE,
 }  # fmt: skip
-OPTIONAL: Mapping[str, type] = {"public_runs": TABLE}  # a workbook without it has no such block
+# Sections with words of every workbook: each has a file of its own, whose entries a workbook's template may replace.
+SHARED = ("start", "summary", "compare", "levers_sheet", "sensitivity")
+OPTIONAL: Mapping[str, type] = {"public_runs": TABLE, "crossover": TABLE}  # a workbook without it has no such block
 ENTRIES: Mapping[str, tuple[str, ...]] = {
     "steps": ("name", "note", "rows"),
     "items": ("name", "traced", "published", "drives", "reduces"),
@@ -25,9 +29,38 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     "boundary": ("note",),
     "chart_parts": ("base",),
     "validation": ("rows", "title", "card", "stamp", "limits", "note", "own_note", "workings", "levers"),
-    "start": ("sentence", "evidence"),
+    "start": ("sentence", "evidence", "answers", "title", "evidence_name", "guide", "sheets", "figures", "legend"),
+    "summary": (
+        "job", "limits", "title", "verdict", "way_on", "tiles", "job_name", "items_table", "moments_table",
+        "assumptions", "evidence", "provenance", "signed",
+    ),
+    "compare": (
+        "title", "smallest", "cheapest", "here", "prices", "prices_are", "prices_note", "none_fits", "own_card",
+        "own_price", "no_price", "wrong_price", "wrong_price_told",
+        "unknown", "order_label", "order_help", "orders", "columns", "note", "workings",
+    ),
+    "levers": ("name", "change", "time", "quality"),
+    "levers_sheet": (
+        "title", "as_entered", "all", "most", "here", "nothing", "everything", "already", "other", "broken", "table",
+        "columns", "note", "grown", "grown_columns", "boundaries", "boundary_columns", "boundary_note",
+        "search_workings", "names", "doubled",
+    ),
+    "axes": ("inputs", "rows", "columns", "row_values", "column_values"),
+    "sensitivity": (
+        "title", "rows", "columns", "choice", "corner", "verdicts", "totals", "broken", "tiles", "tile_notes", "here",
+        "note", "workings",
+    ),
+    "crossover": (
+        "title", "formats", "cards", "columns", "choose", "note", "workings", "room_columns", "rooms_columns",
+        "largest", "largest_note", "here", "no_model", "no_card", "chart", "chart_title_head", "total", "capacity",
+        "alt", "nominal",
+    ),
+    "scenarios": (
+        *("title", "rows", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title"),
+        *("workings", "notes", "columns", "jobs"),
+    ),
     "public_runs": ("name", "near", "limits", "note", "not_predicted", "workings", "notes"),
-}
+}  # fmt: skip
 ROW_KEYS = ("input", "term", "label", "help", "sentence", "tall", "own")
 LONGEST_TEXT = 255  # what a formula may hold as one text
 _KINDS: Mapping[Any, str] = {str: "a text", dict: "a table", list: "a list"}
@@ -47,11 +80,31 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def load_template(name: str) -> dict[str, Any]:
-    """The template of a job's workbook, with everything that the sheets read."""
+    """The template of a job's workbook, with everything that the sheets read.
+
+    What every workbook says alike comes from the templates of the shared sections.
+    """
     path = templates_folder() / f"{name}.toml"
     template = read_toml(path)
+    for section in SHARED:
+        own = template.setdefault(section, {})
+        if isinstance(own, dict):
+            template[section] = {**read_toml(path.with_name(f"{section}.toml")), **own}
     check_template(template, str(path))
+    check_start(template["start"], path)
     return template
+
+
+def check_start(start: dict[str, Any], path: Path) -> None:
+    """Refuse a Start sheet whose guide does not hold together; look up the files of the workbooks it sends to."""
+    where = path.with_name("start.toml")
+    guide = read_guide(start["guide"], f"{where}: guide")
+    for question in guide.questions:
+        answer = start["answers"].get(question.id)
+        if answer not in ANSWERS:
+            raise ValueError(f"{path}: answers has {question.id} = {answer!r}; it must be one of {', '.join(ANSWERS)}")
+    jobs = [option["job"] for option in start["guide"]["options"] if "job" in option]
+    start["files"] = {job: read_toml(path.with_name(f"{job}.toml"))["file"] for job in jobs}
 
 
 def check_template(template: Mapping[str, Any], where: str) -> None:

@@ -40,6 +40,18 @@ def sentence(text: Any, sym: Callable[[str], Expr]) -> Any:
     return joined(*[lift(part) for part in parts])
 
 
+def filled(text: str, **values: str) -> str:
+    """A text of a template whose braces name things that are known when the workbook is made.
+
+    Raises ValueError for a brace that names anything else.
+    """
+    try:
+        return text.format(**values)
+    except (LookupError, ValueError):
+        known = ", ".join(f"{{{name}}}" for name in values)
+        raise ValueError(f"the template says {text!r}; in braces it may say {known}") from None
+
+
 def _plain(piece: str, text: str) -> str:
     """Text between symbols; a brace in it is a slip."""
     if "{" in piece or "}" in piece:

@@ -16,6 +16,7 @@ from ..formula.render import public_name
 from ..presets.names import one_line
 from .own_runs import COMPLETED, KEY, MEASURED, NOT_GIVEN, OF_THE_MACHINE, OUT_OF_MEMORY, figure_names, input_names
 from .patch import Area, Package, WriteReport, open_package
+from .scenario_file import chosen
 
 if TYPE_CHECKING:
     from ..formula.job import Job
@@ -281,9 +282,11 @@ def _inputs_of_cells(cells: Mapping[str, Any], job: Job, where: str) -> dict[str
 
 
 def run_of_scenario(path: str | os.PathLike[str], jobs: Mapping[str, Job]) -> tuple[str, dict[str, Any]]:
-    """What the planner has entered on the Sizing and Overrides sheets: the job, and its inputs."""
+    """What the Sizing sheet sizes: the job, and its inputs, typed there and on Overrides or in the row it is sent."""
     package = open_package(path, read_only=True)
     job = _only_job(package, jobs, path)
+    if (row := chosen(package, one_line(str(path)), jobs[job])) is not None:
+        return job, row.inputs
     cells = {}
     for key in jobs[job].inputs:
         area = package.area(public_name(key))

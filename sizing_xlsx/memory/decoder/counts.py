@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 from ...formula.declare import Term
@@ -10,12 +11,15 @@ from ...formula.table import Table
 from ...presets.config import UNITS, Architecture
 from . import parameters, shape
 
-FORMULAS: dict[str, Term] = {
-    key: facts
-    for module in (shape, parameters)
-    for key, value in vars(module).items()
-    if isinstance(facts := getattr(value, "term", None), Term)
-}
+
+def formulas_of(module: ModuleType) -> dict[str, Term]:
+    """The terms of a module by name."""
+    return {
+        key: facts for key, value in vars(module).items() if isinstance(facts := getattr(value, "term", None), Term)
+    }
+
+
+FORMULAS: dict[str, Term] = formulas_of(shape) | formulas_of(parameters)
 
 
 def counts(model: Architecture, terms: Iterable[str] = tuple(FORMULAS)) -> dict[str, Any]:
@@ -33,7 +37,7 @@ def counts(model: Architecture, terms: Iterable[str] = tuple(FORMULAS)) -> dict[
         "models": Table("models", [model.name], {column: [value] for column, value in row.items()}, UNITS),
         "model_row": 1,
     }
-    return {key: _value(key, values) for key in terms if key != "model_row"}
+    return {key: evaluated(key, values, FORMULAS) for key in terms if key != "model_row"}
 
 
 def parameter_count(model: Architecture) -> int:
@@ -41,9 +45,10 @@ def parameter_count(model: Architecture) -> int:
     return int(counts(model, ("base_parameter_count",))["base_parameter_count"])
 
 
-def _value(key: str, values: dict[str, Any]) -> Any:
+def evaluated(key: str, values: dict[str, Any], formulas: Mapping[str, Term]) -> Any:
+    """A term's value, by plain functions, from the values that are known; those on the way are added to them."""
     if key not in values:
-        formula = FORMULAS[key]
+        formula = formulas[key]
         assert formula.function is not None
-        values[key] = formula.function(*[_value(needed, values) for needed in formula.needs])
+        values[key] = formula.function(*[evaluated(needed, values, formulas) for needed in formula.needs])
     return values[key]

@@ -73,6 +73,12 @@ def form_attention_position(layer_forms: Any, form_row: Any) -> Any:
     return layer_forms.attention_nh_rope[form_row]
 
 
+@term("bytes per value", source=_FORM, label="Form: attention, positions")
+def form_attention_rope(layer_forms: Any, form_row: Any) -> Any:
+    """Attention, positions: once for all heads."""
+    return layer_forms.attention_rope[form_row]
+
+
 @term("bytes per value", source=_FORM, label="Form: attention, per head and pair of tokens")
 def form_attention_score(layer_forms: Any, form_row: Any) -> Any:
     """Attention, per head and pair of tokens."""
@@ -131,6 +137,30 @@ def form_uncached_query(layer_forms: Any, form_row: Any) -> Any:
 def form_uncached_kv(layer_forms: Any, form_row: Any) -> Any:
     """Without a KV cache, more in KV width."""
     return layer_forms.uncached_kv[form_row]
+
+
+@term("bytes per value", source=_FORM, label="Form: keys and values repeated under a mask, more in query width")
+def form_masked_query(layer_forms: Any, form_row: Any) -> Any:
+    """Keys and values repeated under a mask, more in query width."""
+    return layer_forms.masked_q[form_row]
+
+
+@term("bytes per value", source=_FORM, label="Form: keys and values repeated under a mask, more in KV width")
+def form_masked_kv(layer_forms: Any, form_row: Any) -> Any:
+    """Keys and values repeated under a mask, more in KV width."""
+    return layer_forms.masked_kv[form_row]
+
+
+@term("bytes per value", source=_FORM, label="Form: a mask, per pair of tokens")
+def form_masked_pair(layer_forms: Any, form_row: Any) -> Any:
+    """A mask, per pair of tokens."""
+    return layer_forms.masked_S[form_row]
+
+
+@term("bytes per value", source=_FORM, label="Form: masks of plain attention held by checkpoints, per pair of tokens")
+def form_checkpointed_pair(layer_forms: Any, form_row: Any) -> Any:
+    """Masks of plain attention held by checkpoints, per pair of tokens."""
+    return layer_forms.checkpointed_masks_S[form_row]
 
 
 @term("bytes per value", source=_FORM, label="Form: a dense MLP, hidden width")
@@ -193,6 +223,12 @@ def form_shared_width(layer_forms: Any, form_row: Any) -> Any:
     return layer_forms.shared_s[form_row]
 
 
+@term("bytes per value", source=_FORM, label="Form: shared experts, hidden width")
+def form_shared_hidden(layer_forms: Any, form_row: Any) -> Any:
+    """Shared experts, hidden width: their output, where a gate weighs it."""
+    return layer_forms.shared_d[form_row]
+
+
 @term("bytes per value", source=_FORM, label="Form: a layer without rotary positions, more in query width")
 def form_unrotated_query(layer_forms: Any, form_row: Any) -> Any:
     """A layer without rotary positions, more in query width."""
@@ -209,6 +245,12 @@ def form_unrotated_kv(layer_forms: Any, form_row: Any) -> Any:
 def form_unrotated_head(layer_forms: Any, form_row: Any) -> Any:
     """A layer without rotary positions, more per head."""
     return layer_forms.plain_nh[form_row]
+
+
+@term("switch", source=_FORM, label="Form: MLP beside attention")
+def form_parallel(layer_forms: Any, form_row: Any) -> Any:
+    """1 when the MLP reads the layer's own input, side by side with attention."""
+    return layer_forms.parallel[form_row]
 
 
 @term("bytes per value", source=_FORM, label="Form: lowest reached layer, more in hidden width")
@@ -311,6 +353,12 @@ def form_head_input(layer_forms: Any, form_row: Any) -> Any:
 def form_rope(layer_forms: Any, form_row: Any) -> Any:
     """Tables of positions, head dimension."""
     return layer_forms.rope_once_S_hd[form_row]
+
+
+@term("bytes per value", source=_FORM, label="Form: a layer's own tables of positions, head dimension")
+def form_layer_rope(layer_forms: Any, form_row: Any) -> Any:
+    """Copies of the tables of positions that each layer keeps, head dimension."""
+    return layer_forms.rope_layer_S_hd[form_row]
 
 
 @term("bytes per value", source=_FORM, label="Form: tables of positions, latent attention")

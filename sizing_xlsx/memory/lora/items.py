@@ -70,14 +70,8 @@ def traced_temporaries(traced_moment: Any, optimizer_temporaries: Any) -> Any:
 
 
 @term("bytes")
-def traced_state(frozen_base_weights: Any, adapter_weights: Any, optimizer_state: Any) -> Any:
-    """Base, adapters and optimizer state."""
-    return frozen_base_weights + adapter_weights + optimizer_state
-
-
-@term("bytes")
 def traced_items(
-    traced_state: Any,
+    exact_static_bytes: Any,
     traced_gradients: Any,
     traced_casts: Any,
     traced_activations: Any,
@@ -86,7 +80,7 @@ def traced_items(
 ) -> Any:
     """Sum of the traced items; a check holds it against the traced peak."""
     moving = traced_gradients + traced_casts + traced_activations + traced_temporaries
-    return traced_state + moving + matrix_workspaces
+    return exact_static_bytes + moving + matrix_workspaces
 
 
 @term("bytes")

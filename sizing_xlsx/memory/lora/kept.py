@@ -67,21 +67,31 @@ def cache_apart(
     checkpointing_on: Any,
     fp32_stream: Any,
     scores_stored: Any,
+    form_stores_scores: Any,
     kv_latent_width: Any,
     reached_layers: Any,
+    masked_layers: Any,
+    masks_repeat: Any,
     layer_kv_cache: Any,
 ) -> Any:
     """Cache of the reached layers where it is not what they keep: in fp32, a latent, or repeated for the queries."""
-    apart = when(fp32_stream + scores_stored + kv_latent_width > 0, reached_layers, 0)
+    separate = fp32_stream + scores_stored + form_stores_scores + kv_latent_width
+    apart = when(separate > 0, reached_layers, masked_layers * masks_repeat)
     return when(checkpointing_on > 0, 0, apart * layer_kv_cache)
+
+
+@term("bytes per value", source=_TRACE, label="RoPE tables, head dimension")
+def rope_bytes(form_rope: Any, form_layer_rope: Any, checkpointing_on: Any, reached_layers: Any) -> Any:
+    """Bytes of the tables of positions for each value of a head: of all layers, and each layer's own copies."""
+    return form_rope + (1 - checkpointing_on) * form_layer_rope * reached_layers
 
 
 @term("bytes", source=_TRACE, label="RoPE table")
 def rope_table(
-    tokens_per_row: Any, form_rope: Any, head_dimension: Any, form_latent_rope: Any, rope_dimension: Any
+    tokens_per_row: Any, rope_bytes: Any, head_dimension: Any, form_latent_rope: Any, rope_dimension: Any
 ) -> Any:
     """Sines and cosines of the positions, 16 bit each."""
-    return tokens_per_row * (form_rope * head_dimension + form_latent_rope * rope_dimension)
+    return tokens_per_row * (rope_bytes * head_dimension + form_latent_rope * rope_dimension)
 
 
 @term("bytes per value", source=_TRACE)
@@ -97,6 +107,12 @@ def lowest_norm_bytes(checkpointing_on: Any, form_lowest_hidden: Any, form_lowes
     return (1 - checkpointing_on) * kept
 
 
+@term("bytes per token", source=_TRACE, label="Lowest MLP bytes")
+def lowest_mlp_bytes(checkpointing_on: Any, form_parallel: Any, mlp_adapters: Any, mlp_bytes: Any) -> Any:
+    """What the lowest layer's MLP keeps less: all, where it stands beside attention and needs no gradient itself."""
+    return (1 - checkpointing_on) * form_parallel * when(mlp_adapters > 0, 0, mlp_bytes)
+
+
 @term("bytes", source=_TRACE)
 def final_norm_input(
     tokens_per_micro_batch: Any,
@@ -104,10 +120,11 @@ def final_norm_input(
     hidden_size: Any,
     form_final_norm_token: Any,
     lowest_norm_bytes: Any,
+    lowest_mlp_bytes: Any,
 ) -> Any:
-    """Input of the final norm, less what the lowest layer's first norm does not keep."""
+    """Input of the final norm, less what the lowest layer does not keep."""
     final = stream_norm_bytes * hidden_size + form_final_norm_token
-    return tokens_per_micro_batch * (final + lowest_norm_bytes)
+    return tokens_per_micro_batch * (final + lowest_norm_bytes - lowest_mlp_bytes)
 
 
 @term("switch")

@@ -196,6 +196,12 @@ def score_bytes(
     return (form + attention_kernels.score_bytes[kernel_row]) * attention_heads * tokens_per_row
 
 
+@term("switch", source=_TRACE)
+def form_stores_scores(form_attention_score: Any) -> Any:
+    """1 when the layers store their scores, whatever the kernel."""
+    return when(form_attention_score > 0, 1, 0)
+
+
 @term("bytes per value", source=_TRACE)
 def query_value_bytes(
     form_attention_query: Any,
@@ -259,14 +265,15 @@ def latent_bytes(
 def position_bytes(
     form_attention_position: Any,
     form_eager_position: Any,
-    form_attention_token: Any,
     eager_attention: Any,
     attention_heads: Any,
+    form_attention_rope: Any,
     rope_dimension: Any,
+    form_attention_token: Any,
 ) -> Any:
-    """What latent attention keeps less of the part of keys that carries positions."""
+    """What latent attention keeps more or less of the part of keys that carries positions."""
     form = form_attention_position + eager_attention * form_eager_position
-    return form * attention_heads * rope_dimension + form_attention_token
+    return (form * attention_heads + form_attention_rope) * rope_dimension + form_attention_token
 
 
 @term("bytes per token", source=_TRACE)
@@ -358,9 +365,11 @@ def moe_bytes(
 
 
 @term("bytes per token", source=_TRACE)
-def shared_expert_bytes(form_shared_width: Any, shared_expert_width: Any) -> Any:
+def shared_expert_bytes(
+    form_shared_width: Any, shared_expert_width: Any, form_shared_hidden: Any, hidden_size: Any
+) -> Any:
     """What the shared experts of a layer keep."""
-    return form_shared_width * shared_expert_width
+    return form_shared_width * shared_expert_width + form_shared_hidden * hidden_size
 
 
 @term("bytes per token", source=_TRACE)
@@ -409,9 +418,9 @@ def larger_mlp_bytes(dense_layer_count: Any, dense_mlp_bytes: Any, moe_layer_cou
 
 
 @term("bytes per token", source=_TRACE)
-def layer_bytes(trains_head: Any, common_layer_bytes: Any, larger_mlp_bytes: Any) -> Any:
+def layer_bytes(trains_head: Any, common_layer_bytes: Any, larger_mlp_bytes: Any, larger_mask_bytes: Any) -> Any:
     """Everything one layer keeps for backward: of the larger kind where a model has two; nothing below a head alone."""
-    return (1 - trains_head) * (common_layer_bytes + larger_mlp_bytes)
+    return (1 - trains_head) * (common_layer_bytes + larger_mlp_bytes + larger_mask_bytes)
 
 
 @term("bytes per token", source=_TRACE)
@@ -451,6 +460,12 @@ def reached_full_layers(
 
 
 @term("bytes per token", source=_TRACE)
+def attention_changes(reached_full_layers: Any, unrotated_bytes: Any, masked_layers: Any, masked_bytes: Any) -> Any:
+    """What attention keeps less in all layers without rotary positions, and more in all that are given a mask."""
+    return reached_full_layers * unrotated_bytes + masked_layers * masked_bytes
+
+
+@term("bytes per token", source=_TRACE)
 def kept_per_token(
     reached_layers: Any,
     common_layer_bytes: Any,
@@ -458,12 +473,11 @@ def kept_per_token(
     dense_mlp_bytes: Any,
     reached_moe_layers: Any,
     expert_mlp_bytes: Any,
-    reached_full_layers: Any,
-    unrotated_bytes: Any,
+    attention_changes: Any,
 ) -> Any:
     """What the reached layers keep without checkpointing, all kinds together."""
     mlps = reached_dense_layers * dense_mlp_bytes + reached_moe_layers * expert_mlp_bytes
-    return reached_layers * common_layer_bytes + mlps + reached_full_layers * unrotated_bytes
+    return reached_layers * common_layer_bytes + mlps + attention_changes
 
 
 @term("bytes", source=_TRACE)
@@ -490,12 +504,19 @@ def first_boundary(
 
 
 @term("bytes", source=_TRACE)
-def layer_boundaries(reached_layers: Any, layer_boundary: Any, first_boundary: Any) -> Any:
-    """What checkpointed layers keep."""
-    return reached_layers * layer_boundary - first_boundary
+def layer_boundaries(reached_layers: Any, layer_count: Any, layer_boundary: Any, first_boundary: Any) -> Any:
+    """What checkpointed layers keep: those below the lowest adapter hold their inputs too."""
+    return when(reached_layers > 0, layer_count, 0) * layer_boundary - first_boundary
 
 
 @term("bytes", source=_TRACE)
-def saved_layers(checkpointing_on: Any, layer_boundaries: Any, tokens_per_micro_batch: Any, kept_per_token: Any) -> Any:
+def saved_layers(
+    checkpointing_on: Any,
+    layer_boundaries: Any,
+    checkpointed_masks: Any,
+    tokens_per_micro_batch: Any,
+    kept_per_token: Any,
+) -> Any:
     """What the reached layers keep until their backward."""
-    return when(checkpointing_on > 0, layer_boundaries, tokens_per_micro_batch * kept_per_token)
+    kept = tokens_per_micro_batch * kept_per_token
+    return when(checkpointing_on > 0, layer_boundaries + checkpointed_masks, kept)

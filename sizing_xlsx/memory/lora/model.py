@@ -1,9 +1,9 @@
-"""What a row of the batch holds for a base model, and when the traced list holds."""
+"""What a row of the batch holds for a base model."""
 
 from typing import Any
 
 from ...formula.declare import Input, Whole, check, term
-from ...formula.primitives import when
+from ...formula.primitives import maximum, when
 
 images_per_row = Input(
     "count",
@@ -31,11 +31,24 @@ def image_tokens_known(images_per_row: Any, image_tokens: Any) -> Any:
 
 
 @check(
-    "sequence_length is {sequence_length}; beyond the {sliding_window}-token window of {base_model} attention keeps"
-    " more than the traced list counts",
-    fault=False,
+    "sequence_length is {sequence_length}; {base_model} has learned positions for {maximum_positions} tokens and none"
+    " beyond them"
 )
 @term("switch")
-def sequence_within_window(sliding_window: Any, tokens_per_row: Any) -> Any:
-    """1 when no layer's window is shorter than the sequence: beyond it the traced list is too low."""
-    return when((sliding_window > 0) & (tokens_per_row > sliding_window), 0, 1)
+def positions_suffice(models: Any, model_row: Any, maximum_positions: Any, tokens_per_row: Any) -> Any:
+    """0 when a row is longer than the table of learned positions: no such step can run."""
+    return when((models.position_rows[model_row] > 0) & (tokens_per_row > maximum_positions), 0, 1)
+
+
+@term("tokens", label="Longest sequence that the model takes")
+def sequence_length_taken(
+    models: Any,
+    model_row: Any,
+    maximum_positions: Any,
+    images_per_row: Any,
+    image_tokens: Any,
+    sequence_length_limit: Any,
+) -> Any:
+    """Beside a row's images, what a table of learned positions has room for; other models have no such end."""
+    left = maximum(0, maximum_positions - images_per_row * image_tokens)
+    return when(models.position_rows[model_row] > 0, left, sequence_length_limit)

@@ -25,10 +25,16 @@ def published_base_parameters(base_on_card: Any, base_parameter_count: Any, repl
     return base_on_card * (base_parameter_count - replaced_head_parameters)
 
 
+@term("bytes per parameter", source=_ARTICLE)
+def published_base_bytes(storage_formats: Any, storage_row: Any) -> Any:
+    """4, 2, 1 or 0.5 bytes for every parameter of the base; 0 for a format that the article has not."""
+    return storage_formats.published_bytes[storage_row]
+
+
 @term("bytes", source=_ARTICLE)
-def published_frozen_base(published_base_parameters: Any, storage_formats: Any, storage_row: Any) -> Any:
-    """Every parameter of the base at 4, 2, 1 or 0.5 bytes."""
-    return published_base_parameters * storage_formats.published_bytes[storage_row]
+def published_frozen_base(published_base_parameters: Any, published_base_bytes: Any, frozen_base_weights: Any) -> Any:
+    """The base at so many bytes a parameter; in a format that the article has not, what is stored."""
+    return when(published_base_bytes > 0, published_base_parameters * published_base_bytes, frozen_base_weights)
 
 
 @term("bytes", source=_ARTICLE)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...formula.declare import Choice, Input, check, term
-from ...formula.primitives import when
+from ...formula.primitives import equal, when
 from ..shared.run import small_tensor
 
 _TRACE = "allocation trace: transformers 5.20, PEFT 0.21, PyTorch 2.13"
@@ -49,6 +49,30 @@ def quantised_base(storage_formats: Any, storage_row: Any) -> Any:
     return storage_formats.quantised[storage_row]
 
 
+@term("text")
+def published_format(models: Any, model_row: Any) -> Any:
+    """The storage format of the published weights, by the model's quantization_config; bf16 where it has none."""
+    return models.published_format[model_row]
+
+
+@term("row")
+def published_format_row(storage_formats: Any, published_format: Any) -> Any:
+    """Row of the published weights' format in the table of formats."""
+    return storage_formats.row_of(published_format)
+
+
+@check(
+    "base_storage_format is {base_storage_format!r}; the weights of {base_model} are published as"
+    " {published_format!r}, by its quantization_config",
+    fault=False,
+)
+@term("switch")
+def format_as_published(storage_formats: Any, storage_row: Any, published_format_row: Any, bf16_bytes: Any) -> Any:
+    """0 when the published weights are quantised and another storage format is chosen."""
+    quantised = when(storage_formats.bytes_per_parameter[published_format_row] < bf16_bytes, 1, 0)
+    return when(equal(storage_row, published_format_row), 1, 1 - quantised)
+
+
 @term("row")
 def preparation_row(kbit_preparations: Any, kbit_preparation: Any) -> Any:
     """Row of the k-bit preparation in its table."""
@@ -88,6 +112,18 @@ def fp32_stream(fp32_base: Any, kbit_prepared: Any) -> Any:
 def preparation_has_effect(kbit_preparations: Any, preparation_row: Any, quantised_base: Any) -> Any:
     """0 when k-bit preparation is on and the base is not quantised."""
     return when(kbit_preparations.norms_fp32[preparation_row] > quantised_base, 0, 1)
+
+
+@check(
+    "quantised_head is {quantised_head!r} with base_storage_format {base_storage_format!r}; only the frozen"
+    " head of a quantised base is quantised",
+    fault=False,
+)
+@term("switch")
+def quantised_head_has_effect(switches: Any, quantised_head: Any, quantised_base: Any, trains_head: Any) -> Any:
+    """0 when the output head should be quantised and the base is not, or the head is trained."""
+    asked = switches.value[switches.row_of(quantised_head)]
+    return when(asked > quantised_base * (1 - trains_head), 0, 1)
 
 
 @term("switch")
@@ -231,6 +267,17 @@ def format_extras(row_scales: Any, column_indices: Any, matrix_offsets: Any) -> 
 def quantised_weights(quantised_parameters: Any, storage_formats: Any, storage_row: Any, format_extras: Any) -> Any:
     """The converted parameters with their scales."""
     return quantised_parameters * storage_formats.bytes_per_parameter[storage_row] + format_extras
+
+
+@check(
+    "base_storage_format is {base_storage_format!r}, which converts no weight of {base_model}: its layers are not made"
+    " of the linear modules that the format takes",
+    fault=False,
+)
+@term("switch")
+def format_converts(quantised_base: Any, quantised_parameters: Any) -> Any:
+    """0 when the base is to be quantised and nothing of it is."""
+    return when((quantised_base > 0) & (quantised_parameters <= 0), 0, 1)
 
 
 @term("parameters")
@@ -449,16 +496,16 @@ def token_buffers(tokens_per_micro_batch: Any, batch_bytes: Any) -> Any:
     return tokens_per_micro_batch * batch_bytes
 
 
+@term("bytes", source=_FORMAT)
+def exact_static_bytes(frozen_base_weights: Any, adapter_weights: Any, optimizer_state: Any) -> Any:
+    """Base, adapters and optimizer state, to the byte: on the card between steps too."""
+    return frozen_base_weights + adapter_weights + optimizer_state
+
+
 @term("bytes", source=_TRACE)
-def resident_memory(
-    frozen_base_weights: Any,
-    adapter_weights: Any,
-    optimizer_state: Any,
-    matrix_workspaces: Any,
-    token_buffers: Any,
-) -> Any:
+def resident_memory(exact_static_bytes: Any, matrix_workspaces: Any, token_buffers: Any) -> Any:
     """What is on the card at every moment of a step."""
-    return frozen_base_weights + adapter_weights + optimizer_state + matrix_workspaces + token_buffers
+    return exact_static_bytes + matrix_workspaces + token_buffers
 
 
 @term("bytes", source=_TRACE)

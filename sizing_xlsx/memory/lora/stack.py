@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ...formula.declare import Choice, Constant, Input, Number, Whole, overridable, term
-from ...formula.primitives import floor, minimum
+from ...formula.declare import Choice, Constant, Input, Number, Whole, check, overridable, term
+from ...formula.primitives import equal, floor, minimum, when
 
 _STACK = "the chosen row of the training stacks"
 _FUSED = "read from fused kernels and held against public runs of them"
@@ -93,6 +93,12 @@ def stack_packs_qkv(stacks: Any, stack_row: Any) -> Any:
     return stacks.packed_qkv[stack_row]
 
 
+@term("switch", source=_STACK)
+def stack_masks_layers(stacks: Any, stack_row: Any) -> Any:
+    """1 when each layer whose window is shorter than the row keeps a mask of its own, as traced."""
+    return stacks.masks_layers[stack_row]
+
+
 @overridable(Number(0, 100_000))
 @term("bytes per value", source=_STACK)
 def loss_row_bytes(stacks: Any, stack_row: Any) -> Any:
@@ -130,3 +136,14 @@ def shifted_logits(loss_shift_bytes: Any, logit_values: Any, tokens_per_row: Any
     """Output scores that shifting the labels copies: all of several rows, none of a single one."""
     beyond_one_row = logit_values - tokens_per_row * output_width
     return minimum(loss_shift_bytes * logit_values, 2 * loss_shift_bytes * beyond_one_row)
+
+
+@check(
+    "training_stack is {training_stack!r}; what its own layers keep is described over models of Llama form, and the"
+    " layers of {base_model} have the form {layer_form}",
+    fault=False,
+)
+@term("switch")
+def stack_described(stack_packs_qkv: Any, layer_form: Any) -> Any:
+    """0 when the stack has layers of its own and the model's are not of Llama form."""
+    return when(equal(layer_form, "llama"), 1, when(stack_packs_qkv > 0, 0, 1))

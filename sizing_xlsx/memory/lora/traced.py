@@ -358,9 +358,9 @@ def same_half_type(stored_half_type: Any, computed_half_type: Any) -> Any:
 
 
 @term("switch")
-def kernel_traced(form_attention_score: Any, attention_kernels: Any, kernel_row: Any) -> Any:
+def kernel_traced(form_stores_scores: Any, attention_kernels: Any, kernel_row: Any) -> Any:
     """1 when what attention keeps was traced: by the kernel, or by the form where it stores scores in any case."""
-    return when(form_attention_score > 0, 1, attention_kernels.traced[kernel_row])
+    return when(form_stores_scores > 0, 1, attention_kernels.traced[kernel_row])
 
 
 @term("switch")

@@ -25,17 +25,22 @@ reserve_activation_divisor = Constant(6, "count", "Divisor of saved activations"
 
 
 @term("bytes", source="published accounting")
-def published_reserved(
-    published_allocated: Any,
+def published_allowance(
     published_context_gb: Any,
     published_reserve_gb: Any,
     published_checkpointed_reserve_gb: Any,
     checkpointing_on: Any,
     bytes_per_gb: Any,
 ) -> Any:
-    """Published peak plus context and reserve; checkpointing recomputes in bursts and is given more."""
+    """Context and reserve of the published accounting; checkpointing recomputes in bursts and is given more."""
     reserve = when(checkpointing_on > 0, published_checkpointed_reserve_gb, published_reserve_gb)
-    return published_allocated + (published_context_gb + reserve) * bytes_per_gb
+    return (published_context_gb + reserve) * bytes_per_gb
+
+
+@term("bytes", source="published accounting")
+def published_reserved(published_allocated: Any, published_allowance: Any) -> Any:
+    """Published peak plus context and reserve."""
+    return published_allocated + published_allowance
 
 
 @term("bytes", source=_BAND)

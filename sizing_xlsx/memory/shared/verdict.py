@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ...formula.declare import term
-from ...formula.primitives import either, when
+from ...formula.declare import check, term
+from ...formula.primitives import either, maximum, when
 
 
 @term("switch")
@@ -19,15 +19,35 @@ def rests_on_traced(traced_chosen: Any, traced_available: Any) -> Any:
 
 
 @term("bytes")
-def peak_allocated(rests_on_traced: Any, traced_allocated: Any, published_allocated: Any) -> Any:
-    """Allocated peak of the family the verdict rests on."""
-    return when(rests_on_traced > 0, traced_allocated, published_allocated)
+def peak_allocated(
+    rests_on_traced: Any, traced_allocated: Any, published_allocated: Any, exact_static_bytes: Any
+) -> Any:
+    """Allocated peak of the family the verdict rests on; never below what is on the card at every moment."""
+    return when(rests_on_traced > 0, traced_allocated, maximum(published_allocated, exact_static_bytes))
 
 
 @term("bytes")
-def total_to_size_against(rests_on_traced: Any, traced_reserved: Any, published_reserved: Any) -> Any:
+def total_to_size_against(
+    rests_on_traced: Any,
+    traced_reserved: Any,
+    published_reserved: Any,
+    exact_static_bytes: Any,
+    published_allowance: Any,
+) -> Any:
     """Reserved total of the family the verdict rests on: the figure to compare with a card."""
-    return when(rests_on_traced > 0, traced_reserved, published_reserved)
+    published = maximum(published_reserved, exact_static_bytes + published_allowance)
+    return when(rests_on_traced > 0, traced_reserved, published)
+
+
+@check(
+    "the published peak is below the exact bytes of the weights and the optimizer state, which are on the card at"
+    " every moment; the verdict rests on those",
+    fault=False,
+)
+@term("switch")
+def published_holds_static(rests_on_traced: Any, published_allocated: Any, exact_static_bytes: Any) -> Any:
+    """0 when the published accounting decides and counts less than is on the card at every moment."""
+    return when(rests_on_traced + when(published_allocated >= exact_static_bytes, 1, 0) > 0, 1, 0)
 
 
 @term("GB", label="Used by others, beside the total")

@@ -67,8 +67,7 @@ def traced_temporaries(traced_moment: Any, optimizer_temporaries: Any) -> Any:
 
 @term("bytes")
 def traced_items(
-    stored_weights: Any,
-    optimizer_state: Any,
+    exact_static_bytes: Any,
     traced_gradients: Any,
     traced_casts: Any,
     traced_activations: Any,
@@ -77,7 +76,7 @@ def traced_items(
 ) -> Any:
     """Sum of the traced items; a check holds it against the traced peak."""
     moving = traced_gradients + traced_casts + traced_activations + traced_temporaries
-    return stored_weights + optimizer_state + moving + matrix_workspaces
+    return exact_static_bytes + moving + matrix_workspaces
 
 
 @term("bytes")

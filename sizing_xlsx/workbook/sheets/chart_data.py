@@ -1,7 +1,7 @@
-"""Chart data: what the charts draw, on a sheet that anyone can read; and the What-if jobs it comes from.
+"""Chart data: what the charts draw, on a sheet that anyone can read.
 
-The What-if sheet is a job table: the job as entered, with checkpointing on and off, at its average sequence, and
-along the sequence and the batch axis. Its inputs are those of Sizing but for the one that is varied.
+It comes from What-if: the job as entered, with checkpointing on and off, at its average sequence, and along the
+sequence and the batch axis.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...formula.primitives import round_up, when
 from ...formula.render import public_name
 from .. import charts, page
 from ..book import Raw
-from ..jobtable import JobTable, write_job_table
+from . import what_if
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -20,25 +20,31 @@ if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Chart data"
-WHAT_IF = "What-if"
 POINTS = 10
 _AXES = (("sequence_length", "largest_sequence_length", 20), ("batch_size", "largest_batch_size", 36))
-_FIRST_WHAT_IF = 5
-_RESULTS = ("total_reserved_gb", "peak_allocated_gb", "verdict_code", "base_item", "activation_item")
 
 
 def plan(book: Book) -> None:
-    """Compute the What-if jobs and register the figures that sentences use."""
-    book.what_if = WhatIf(book)
+    """Add the jobs of the charts to What-if and register the figures that sentences use."""
+    jobs = book.what_if
+    jobs.add("As entered", {})
+    jobs.add("Checkpointed", {"activation_checkpointing": "On"})
+    jobs.add("Not checkpointed", {"activation_checkpointing": "Off"})
+    jobs.add("Average sequence", {"sequence_length": Raw("=Average_Tokens", book.values["average_tokens"])})
+    for key, largest, first in _AXES:
+        reach = axis_end(book.values[key], book.values[largest])
+        for words, change in (("", {}), (", checkpointed", {"activation_checkpointing": "On"})):
+            for point in range(1, POINTS + 1):
+                cell = Raw(f"='{TITLE}'!$B${first + point + 1}", axis_point(reach, point))
+                jobs.add(f"{book.job.inputs[key].label}{words}, point {point}", {key: cell, **change})
     for symbol, row, result, unit in (
         ("checkpointed_total_gb", 1, "total_reserved_gb", "GB"),
         ("checkpointed_verdict", 1, "verdict_code", "count"),
         ("plain_total_gb", 2, "total_reserved_gb", "GB"),
         ("average_total_gb", 3, "total_reserved_gb", "GB"),
     ):
-        book.external(symbol, unit, book.what_if.results(row)[result])
-        column = 2 + book.what_if.table.column(result)
-        book.define(public_name(symbol), WHAT_IF, _FIRST_WHAT_IF + row, column)
+        book.external(symbol, unit, jobs.results(row)[result])
+        book.define(public_name(symbol), what_if.TITLE, what_if.FIRST + row, 2 + jobs.table.column(result))
     sym = book.sym
     on = sym("checkpointing_on") > 0
     for kind in ("checkpointed", "plain", "average"):
@@ -47,58 +53,6 @@ def plan(book: Book) -> None:
     helps = (sym("checkpointing_on") <= 0) & (sym("checkpointed_verdict") <= 1)
     shorter = when(sym("largest_sequence_length") > 0, sym("way_out_sequence"), sym("way_out_card"))
     book.derive("way_out_case", "count", when(helps, 1, when(sym("largest_batch_size") > 0, 2, shorter)))
-
-
-class WhatIf:
-    """The rows of the What-if table: label, what is varied, values of the worked job."""
-
-    def __init__(self, book: Book) -> None:
-        self.book = book
-        self.table = JobTable(book.job, _RESULTS)
-        worked = {key: book.values.get(key) for key in self.table.inputs}
-        self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
-        self._row("As entered", worked, {})
-        self._row("Checkpointed", {**worked, "activation_checkpointing": "On"}, {"activation_checkpointing": "On"})
-        self._row(
-            "Not checkpointed",
-            {**worked, "activation_checkpointing": "Off"},
-            {"activation_checkpointing": "Off"},
-        )
-        average = Raw("=Average_Tokens", book.values["average_tokens"])
-        self._row("Average sequence", {**worked, "sequence_length": average.value}, {"sequence_length": average})
-        for key, largest, first in _AXES:
-            reach = axis_end(book.values[key], book.values[largest])
-            for words, change in (("", {}), (", checkpointed", {"activation_checkpointing": "On"})):
-                for point in range(1, POINTS + 1):
-                    value = axis_point(reach, point)
-                    cell = Raw(f"='{TITLE}'!$B${first + point + 1}", value)
-                    inputs = {**worked, key: value, **change}
-                    self._row(f"{book.job.inputs[key].label}{words}, point {point}", inputs, {key: cell, **change})
-
-    def _row(self, label: str, inputs: dict[str, Any], changed: dict[str, Any]) -> None:
-        cells: dict[str, Any] = {}
-        for key in self.table.inputs:
-            if key in changed:
-                cells[key] = changed[key]
-                continue
-            name = self.book.cell_name(key)
-            cells[key] = Raw(f"={name}", "none" if inputs[key] is None else inputs[key])
-        self.rows.append((label, inputs, cells))
-
-    def results(self, row: int) -> dict[str, Any]:
-        """The values of a row."""
-        return self.table.values(self.rows[row][1])
-
-    def address(self, row: int, result: str) -> str:
-        """The cell of a result, as a formula refers to it."""
-        from xlsxwriter.utility import xl_rowcol_to_cell
-
-        cell = xl_rowcol_to_cell(_FIRST_WHAT_IF + row, 2 + self.table.column(result), row_abs=True, col_abs=True)
-        return f"'{WHAT_IF}'!{cell}"
-
-    def cell(self, row: int, result: str) -> Raw:
-        """A reference to a result, with its value."""
-        return Raw("=" + self.address(row, result), self.results(row)[result])
 
 
 def axis_end(entered: float, largest: float) -> float:
@@ -112,25 +66,8 @@ def axis_point(end: float, point: int) -> float:
 
 
 def write(book: Book) -> None:
-    """The What-if table and the figures the charts draw."""
-    what_if = book.what_if
-    page.plain_sheet(
-        book,
-        WHAT_IF,
-        title="What-if jobs",
-        kind="wide",
-        last_column=2 + len(what_if.table.columns),
-        stamp=False,
-        sentence="The job of Sizing with one input changed; the charts and several sentences come from these rows.",
-        rows_repeated=(0, _FIRST_WHAT_IF - 1),
-        freeze=(_FIRST_WHAT_IF, 2),
-    )
-    write_job_table(book, WHAT_IF, what_if.table, what_if.rows, heading="Job", first_row=_FIRST_WHAT_IF)
-    _write_chart_data(book)
-
-
-def _write_chart_data(book: Book) -> None:
-    ws, styles, sym, what_if = book.sheet(TITLE), book.styles, book.sym, book.what_if
+    """The figures the charts draw."""
+    ws, styles, sym, jobs = book.sheet(TITLE), book.styles, book.sym, book.what_if
     put = book.putter(ws)
     last = 10
     page.plain_sheet(
@@ -195,7 +132,7 @@ def _write_chart_data(book: Book) -> None:
                 (3, plain, "peak_allocated_gb"),
                 (4, checkpointed, "total_reserved_gb"),
             ):
-                put(row, column, book.guarded(what_if.cell(what, result), "NA()"), styles["r_calc1"])
+                put(row, column, book.guarded(jobs.cell(what, result), "NA()"), styles["r_calc1"])
             put(row, 5, book.guarded(sym("available_gb"), "NA()"), styles["r_calc1"])
             put(row, 8, point, styles["r_no"])
         put(first + 11, 1, sym(key), styles["r_calc0"])
@@ -231,12 +168,12 @@ def _entered_parts(book: Book) -> list[Any]:
 
 
 def _what_if_parts(book: Book) -> list[Any]:
-    what_if = book.what_if
+    jobs = book.what_if
     on = book.values["checkpointing_on"] > 0
-    values = what_if.results(2 if on else 1)
+    values = jobs.results(2 if on else 1)
 
     def pick(result: str) -> str:
-        return f"IF(Checkpointing_On>0,{what_if.address(2, result)},{what_if.address(1, result)})"
+        return f"IF(Checkpointing_On>0,{jobs.address(2, result)},{jobs.address(1, result)})"
 
     gb = book.values["bytes_per_gb"]
     base, active = values["base_item"] / gb, values["activation_item"] / gb
@@ -252,20 +189,18 @@ def _what_if_parts(book: Book) -> list[Any]:
 
 def place_parts_and_sequence(book: Book, ws: Worksheet, row: int) -> None:
     """Memory by part on the left, total against sequence length on the right."""
+    alt = "Memory by part, as entered and with checkpointing switched, against the usable capacity"
+    place_parts(book, ws, row, alt)
+    _place_axis(book, ws, row, 5, 0)
+
+
+def place_parts(book: Book, ws: Worksheet, row: int, alt: str, layout: str = "memory_by_part") -> None:
+    """Memory by part, in one of its layouts in look.toml. alt: what it shows, in words."""
     parts = [charts.Bars([TITLE, 8, column], [TITLE, 9, column, 11, column]) for column in range(2, 7)]
     chart = charts.memory_by_part(
-        book.workbook, book.look, title=[TITLE, 3, 1], categories=[TITLE, 9, 1, 11, 1], parts=parts
+        book.workbook, book.look, title=[TITLE, 3, 1], categories=[TITLE, 9, 1, 11, 1], parts=parts, layout=layout
     )
-    size = book.look["charts"]["memory_by_part"]["size"]
-    charts.place(
-        ws,
-        row,
-        1,
-        chart,
-        size=size,
-        alt="Memory by part, as entered and with checkpointing switched, against the usable capacity",
-    )
-    _place_axis(book, ws, row, 5, 0)
+    charts.place(ws, row, 1, chart, size=book.look["charts"][layout]["size"], alt=alt)
 
 
 def place_batch(book: Book, ws: Worksheet, row: int) -> None:

@@ -15,6 +15,7 @@ from ...formula.render import column_name, public_name, sheet_formula
 from .. import page
 from ..book import Raw
 from ..inputs import fault_formulas
+from ..scenarios import AS_TYPED, CHOICE, KEYS, NAMED, input_area
 from ..words import sentence
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ _INPUT_COLUMNS = ("Input", "As entered", "Allowed", "Lowest", "Highest", "Row", 
 _RULE_COLUMNS = ("Rule", "", "", "", "", "", "Fault", "", "What is wrong")
 _WARNING_COLUMNS = ("Warning", "", "", "", "", "", "Raised", "", "What to know")
 _NUMERIC = ("As entered", "Lowest", "Highest", "Row", "Fault", "Raised", "In force", "Value")
-_FIRST_INPUT = 4  # row of the first input, from 0
+_INDENTED = ("Allowed", "What is wrong", "What to know")
+_CHOICE = 4  # row of the job that is chosen, from 0
+_FIRST_INPUT = 5  # row of the first input
 _FAULT, _IN_FORCE, _WORDS = 7, 8, 9  # columns H, I, J
 
 
@@ -45,11 +48,13 @@ def write(book: Book) -> None:
         TITLE,
         sentence=Raw(
             '=IF(Checks_Failed>0,First_Fault,IF(Warnings_Raised>0,First_Warning,"All checks pass."))',
-            first_warning(book) if _open_warnings(book) else "All checks pass.",
+            first_warning(book) if open_warnings(book) else "All checks pass.",
         ),
     )
     row = first = _header(book, 2, last, "Inputs", _INPUT_COLUMNS)
-    assert first == _FIRST_INPUT
+    assert first == _CHOICE
+    _choice_row(book, row)
+    row += 1
     for key, declared in job.inputs.items():
         _input_row(book, row, key, declared)
         row += 1
@@ -83,8 +88,35 @@ def _header(book: Book, row: int, last: int, name: str, columns: tuple[str, ...]
     row = page.section(ws, styles, row, last_column=last, name=name, put=put, space_below=False)
     ws.set_row(row, book.look["rows"]["header"])
     for column, text in enumerate(columns, 1):
-        put(row, column, text, styles["th_r" if text in _NUMERIC else "th_i" if column == _WORDS else "th"])
+        put(row, column, text, styles["th_r" if text in _NUMERIC else "th_i" if text in _INDENTED else "th"])
     return row + 1
+
+
+def _choice_row(book: Book, row: int) -> None:
+    """Which job is sized: Scenario_Row is the number of its row on Scenarios, 0 for what is typed on Sizing.
+
+    Here alone it is decided what is in force: "As entered" below takes an input from that row, or from its cell.
+    """
+    put, styles, number = book.putter(book.sheet(TITLE)), book.styles, row + 1
+    as_typed = book.scenarios.spec["as_typed"]
+    text, plain = styles["r_text_r"], styles["r_calc0"]
+    label = "Job to size"
+    put(row, 1, label, styles["r_label"])
+    put(row, 2, Raw(f'=IFERROR(IF({CHOICE}="",{AS_TYPED},{CHOICE}),"an error")', as_typed),
+        styles.variant("r_text_r", shrink=True))  # fmt: skip
+    put(row, 3, f"“{as_typed}”, or a name that one row of Scenarios has", styles["r_help"])
+    put(row, 4, "", plain)
+    put(row, 5, "", plain)
+    typed = f"$C{number}={AS_TYPED}"
+    found = f"SUMPRODUCT(({KEYS}=$C{number})*{NAMED['number']})"
+    put(row, 6, Raw(f"=IF($H{number}=0,IF({typed},0,{found}),0)", 0), plain)
+    book.define("Scenario_Row", TITLE, row, 6)
+    put(row, _FAULT, Raw(f"=IF({typed},0,1-(SUMPRODUCT(({KEYS}=$C{number})*1)=1))", 0), plain)
+    book.define(f"{CHOICE}_Fault", TITLE, row, _FAULT)
+    put(row, _IN_FORCE, Raw(f"=IF($H{number}=0,$C{number},NA())", as_typed), text)
+    told = f'"{label} is "&$C{number}&"; choose "&$D{number}&"."'
+    put(row, _WORDS, Raw(f'=IF($H{number}=0,"–",{told})', "–"), styles["r_text_i"])
+    book.sheet(TITLE).set_row(row, book.look["rows"]["table"])
 
 
 def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
@@ -95,10 +127,13 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
     found = fault_formulas(book, key, number)
     shown = "empty" if declared.default is None else declared.default
     put(row, 1, declared.label, styles["r_label"])
-    typed = f'=IFERROR(IF({name}="","empty",{name}),"an error")'
+    typed = f'IF({name}="","empty",{name})'
+    if declared.follows_job:
+        typed = f"IF(Scenario_Row>0,INDEX({input_area(book.scenarios, key)},Scenario_Row),{typed})"
+    typed = f'=IFERROR({typed},"an error")'
     put(row, 2, Raw(typed, shown), text if isinstance(shown, str) else styles.variant("r_calc0", format="general"))
     words = allowed(book.job, key) + (", or empty" if declared.optional else "")
-    put(row, 3, _allowed(book, declared, words, number), styles["r_help"])
+    put(row, 3, _allowed(book, declared, words, number), styles.variant("r_help", indent=1))
     width = book.look["sheets"][TITLE]["widths"][3]
     ws.set_row(row, page.wrapped_height((words, width)))
     if isinstance(domain, Choice):
@@ -106,17 +141,18 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
         put(row, 5, "", plain)
         put(row, 6, Raw(str(found.row_found), book.job.tables[domain.table].row_of(declared.default)), plain)
     else:
-        bound = plain if isinstance(domain.low, float) or domain.low != int(domain.low) else styles["r_calc0"]
+        highest = styles.variant("r_calc0", shrink=True)
+        bound = plain if isinstance(domain.low, float) or domain.low != int(domain.low) else highest
         put(row, 4, domain.low, bound)
-        put(row, 5, _bound(book, domain.high, number), styles["r_calc0"])
+        put(row, 5, _bound(book, domain.high, number), highest)
         put(row, 6, "", plain)
     put(row, _FAULT, Raw(found.fault, 0), styles["r_calc0"])
     book.define(name + "_Fault", TITLE, row, _FAULT)
-    in_force = f'IF(ISBLANK({name}),"none",{name})' if declared.optional else name
+    in_force = f'IF(ISNUMBER($C{number}),$C{number},"none")' if declared.optional else f"$C{number}"
     value = "none" if declared.default is None else declared.default
     put(row, _IN_FORCE, Raw(f"=IF($H{number}=0,{in_force},NA())", value), text if isinstance(value, str) else plain)
     book.define(name + "_In_Force", TITLE, row, _IN_FORCE)
-    told = f'"{declared.label} is "&$C{number}&{_kind_of_text(declared, name)}"; enter "&$D{number}&"."'
+    told = f'"{declared.label} is "&$C{number}&{_kind_of_text(declared, number)}"; enter "&$D{number}&"."'
     put(row, _WORDS, Raw(f'=IF($H{number}=0,"–",{told})', "–"), styles["r_text_i"])
 
 
@@ -130,9 +166,11 @@ def _allowed(book: Book, declared: Input, words: str, number: int) -> Any:
     return Raw(f'="{before}"&$F{number}&"{quoted}"', f"{before}{book.values[high]}{after}")
 
 
-def _kind_of_text(declared: Input, name: str) -> str:
+def _kind_of_text(declared: Input, number: int) -> str:
     """Where a number is wanted, a text that looks like one says that it is a text."""
-    return "" if isinstance(declared.domain, Choice) else f'IF(ISTEXT({name}),IF(ISNUMBER(1*{name})," (text)",""),"")&'
+    if isinstance(declared.domain, Choice):
+        return ""
+    return f'IF(ISTEXT($C{number}),IF(ISNUMBER(1*$C{number})," (text)",""),"")&'
 
 
 def _bound(book: Book, high: float | str, number: int) -> Any:
@@ -183,13 +221,14 @@ def shown_message(book: Book, message: str) -> str:
     return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
-def _open_warnings(book: Book) -> list[str]:
+def open_warnings(book: Book) -> list[str]:
+    """The messages of the warnings that the job the workbook opens on raises."""
     return [rule.message for key, rule in book.job.checks.items() if not rule.fault and not book.values[key]]
 
 
 def first_warning(book: Book) -> str:
     """The first warning of the job the workbook opens on, in words; "none" when there is none."""
-    messages = _open_warnings(book)
+    messages = open_warnings(book)
     return _told(book, messages[0]) if messages else "none"
 
 
@@ -198,7 +237,7 @@ def _results(book: Book, row: int, last: int, checks: tuple[int, int], warnings:
     row = _header(book, row, last, "Result", ("Figure", "Value", "", "", "", "", "", "", ""))
     faults, wrong = (f"${column}${checks[0] + 1}:${column}${checks[1]}" for column in "HJ")
     raised, told = (f"${column}${warnings[0] + 1}:${column}${warnings[1]}" for column in "HJ")
-    raised_now = len(_open_warnings(book))
+    raised_now = len(open_warnings(book))
     for label, name, formula, value in (
         ("Checks that fail", "Checks_Failed", f"SUM({faults})", 0),
         ("Checks", "Checks_Count", f"COUNT({faults})", book.values["checks_count"]),

@@ -10,6 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ...formula.primitives import fixed
+from ...formula.render import public_name
 from .. import charts, page
 from ..book import Raw
 from ..own_runs import COMPLETED, OUT_OF_MEMORY
@@ -61,6 +62,8 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
         (f"{wrong} fit calls were wrong: " if wrong else "No fit call was wrong: ")
         + f"{done} runs completed, {failed} ran out of memory.",
     )
+    traced, published = _error_tile(runs, 1, 2, "traced"), _error_tile(runs, 3, 5, "published")
+    band = _band_tile(runs, 9, 12)
     called = "+".join(f'COUNTIF({calls},"{word}")' for word in ("Right", "Wrong", "Undecided"))
     page.strip(
         book.sheet(TITLE),
@@ -71,8 +74,8 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
         stamp=book.template["validation"]["stamp"],
         put=book.putter(book.sheet(TITLE)),
         tiles=[
-            _error_tile(runs, 1, 2, "traced"),
-            _error_tile(runs, 3, 5, "published"),
+            traced,
+            published,
             Tile(
                 6,
                 8,
@@ -84,11 +87,19 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
                 ),
                 "tile_text",
             ),
-            _band_tile(runs, 9, 12),
+            band,
             _trace_tile(runs, 13, 15),
             Tile(16, 20, "What the shipped runs do not show", limit, detail, "tile_text"),
         ],
     )
+    _tell(book, "validation_finding", 1, 1, sentence)
+    for tile, value, note in (
+        (traced, "traced_worst_error", "traced_median_error"),
+        (published, "published_worst_error", "published_median_error"),
+        (band, "reserve_never_low", "reserve_band"),
+    ):
+        _tell(book, value, 4, tile.first, tile.value)
+        _tell(book, note, 5, tile.first, tile.note)
 
 
 def _tile(first: int, last: int, label: str, area: str, values: Sequence[float], otherwise: str) -> Tile:
@@ -103,6 +114,12 @@ def _tile(first: int, last: int, label: str, area: str, values: Sequence[float],
         Raw(f"={_some(area, middle, otherwise)}", note),
         "tile_text",
     )
+
+
+def _tell(book: Book, symbol: str, row: int, column: int, told: Raw) -> None:
+    """Name a text of the strip, so that other sheets can say it too."""
+    book.define(public_name(symbol), TITLE, row, column)
+    book.external(symbol, "text", told.value)
 
 
 def _error_tile(runs: Runs, first: int, last: int, family: str) -> Tile:

@@ -9,6 +9,8 @@ from ...formula.render import public_name
 from .. import page
 from ..book import Raw
 from ..inputs import write_input
+from ..scenarios import NAMED
+from .scenarios import idle_note
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -25,7 +27,8 @@ def write(book: Book) -> None:
         TITLE,
         sentence="Own values in place of presets. Leave a cell empty to use the preset; an own value shows in colour.",
     )
-    elsewhere = {entry["input"] for step in book.template["steps"] for entry in step["rows"] if "input" in entry}
+    elsewhere = [entry["input"] for step in book.template["steps"] for entry in step["rows"] if "input" in entry]
+    entered = {override.input_name for override in job.overrides.values() if override.follows_job}
     counted: list[str] = []
     row = 2
     for name, note, follows in (
@@ -37,8 +40,9 @@ def write(book: Book) -> None:
         ),
     ):
         row = page.section(
-            ws, styles, row, last_column=last, name=name, put=put, note=note, note_column=3, space_below=False
-        )
+            ws, styles, row, last_column=last, name=name, put=put, note=idle_note(book, note) if follows else note,
+            note_column=3, space_below=False,
+        )  # fmt: skip
         ws.set_row(row, book.look["rows"]["header"])
         for column, (text, form) in enumerate(
             [
@@ -59,11 +63,13 @@ def write(book: Book) -> None:
                 _row(book, row, key, override.input_name)
                 row += 1
         counted[-1] += f":$D${row}"
-    counted += [public_name(o.input_name) for o in job.overrides.values() if o.input_name in elsewhere]
+    of_the_job, of_all = counted
+    of_the_job = ",".join((of_the_job, *(public_name(key) for key in elsewhere if key in entered)))
     put(row, 1, "Own values in force", styles["t_label"])
     page.fill_row(ws, row, 2, last - 1, styles["t_label"], book.look["rows"]["total"])
-    total = "+".join(f"COUNT({area})" for area in counted)
-    put(row, 3, Raw(f"={total}", own_values(book)), styles.variant("t_calc1", format="n0"))
+    of_row = f"INDEX({NAMED['own_values']},Scenario_Row)"
+    total = f"=IF(Scenario_Row>0,{of_row},COUNT({of_the_job}))+COUNT({of_all})"
+    put(row, 3, Raw(total, own_values(book)), styles.variant("t_calc1", format="n0"))
     book.define("Own_Values_Count", TITLE, row, 3)
     page.print_area(ws, row, last)
 
@@ -81,9 +87,9 @@ def _row(book: Book, row: int, key: str, entered: str) -> None:
     decimals = isinstance(job.inputs[entered].domain, Number) and facts.unit != "bytes"
     number = "r_calc2" if decimals else "r_calc0"
     put(row, 1, facts.label, styles["r_label"])
-    put(row, 2, book.sym("preset_" + key), styles[number])
+    put(row, 2, book.displayed(book.sym("preset_" + key)), styles[number])
     write_input(book, ws, TITLE, row, 3, entered, styles["g_dec3" if decimals else "g_num"])
-    put(row, 4, book.sym(key), styles[number])
+    put(row, 4, book.displayed(book.sym(key)), styles[number])
     put(row, 5, facts.unit, styles["r_unit"])
     evidence = "" if preset.evidence == "calculated" else f" ({preset.evidence})"
     words = "" if facts.help.rstrip(".") == facts.label else facts.help + " "
@@ -93,4 +99,4 @@ def _row(book: Book, row: int, key: str, entered: str) -> None:
         row,
         max(book.look["rows"]["input"], page.wrapped_height((words, book.look["sheets"][TITLE]["widths"][6]))),
     )
-    page.own_marks(ws, styles, (row, 4, row, 4), f"=ISNUMBER({public_name(entered)})")
+    page.own_marks(ws, styles, (row, 4, row, 4), f"=ISNUMBER({public_name(entered)}_In_Force)")

@@ -64,7 +64,22 @@ _GPU_COLUMNS = (
     ("price_usd_per_hour", "Price, illustrative", "USD per hour"), ("price_as_of", "Price as of", ""),
     ("release_year", "Year", ""),
 )  # fmt: skip
+_NAMED = ("cuda",)  # columns that sheets read, whatever the formulas do
 _USABLE = {"usable_gb": "bytes_per_gb", "usable_mib": "bytes_per_mib"}  # beside the bytes; nvidia-smi counts in MiB
+_TYPED = {  # columns of a planner's own to change: label, message, what is right, rule
+    "price_usd_per_hour": (
+        "Price per hour",
+        "Of one card, in USD. The figures are illustrative; their sources stand below the table.",
+        "a number of USD from 0 to 100,000, or nothing",
+        {"validate": "decimal", "minimum": 0, "maximum": 100_000},
+    ),
+    "price_as_of": (
+        "Price as of",
+        "When the price held, and where an own one comes from.",
+        "at most 60 characters",
+        {"validate": "length", "minimum": 0, "maximum": 60},
+    ),
+}
 _SOURCE_LINE = 400  # characters between the names and the right edge of the sheet
 _FORMATS = {"ecc_memory_share": "r_share", "usable_gb": "r_calc2", "usable_mib": "r_calc0"}
 _GPU_SOURCES = (
@@ -207,7 +222,7 @@ def _table(
                     first + at,
                     column,
                     value,
-                    styles["r_calc0"] if whole else styles.variant("r_calc0", format="general"),
+                    styles.variant("r_calc0", shrink=True) if whole else styles.variant("r_calc0", format="general"),
                 )
         _write_live(book, table, like or table.name, layout, first + at, at)
         if sources:
@@ -236,7 +251,8 @@ def _write_live(book: Book, table: Table, like: str, layout: _Layout, row: int, 
         tree = _over_row(book, book.job.trees[key], like, tuple(layout.live))
         values[key] = value_of(tree, values, book.job.tables)
         formula = sheet_formula(tree, lambda symbol: cells.get(symbol) or book.cell_name(symbol))
-        book.put(book.sheet(PRESETS), row, layout.live[key], Raw(formula, values[key]), book.styles["r_calc0"])
+        count = book.styles.variant("r_calc0", shrink=True)  # parameters of large models have 15 characters
+        book.put(book.sheet(PRESETS), row, layout.live[key], Raw(formula, values[key]), count)
 
 
 def _over_row(book: Book, tree: Expr, table: str, stop: tuple[str, ...]) -> Expr:
@@ -290,10 +306,10 @@ def _gpus(book: Book) -> None:
     end = 4 + len(table.keys) - 1
     book.define(column_name("gpus", None), GPUS, 4, 1, end)
     for column, (key, _, _) in enumerate(_GPU_COLUMNS, 2):
-        if ("gpus", key) in book.used_columns:
+        if ("gpus", key) in book.used_columns or key in (*_NAMED, *_TYPED):
             book.define(column_name("gpus", key), GPUS, 4, column, end)
-        if key == "price_usd_per_hour":
-            _prices(book, 4, end, column)
+        if key in _TYPED:
+            _typed(book, 4, end, column, key)
     row = page.section(ws, styles, end + 1, last_column=last, name="Where the figures come from", put=put)
     for name in table.keys:
         words = "; ".join(f"{label}: {rows[name][key]}" for key, label in _GPU_SOURCES if rows[name].get(key))
@@ -310,6 +326,8 @@ def _gpu_cell(book: Book, row: int, column: int, key: str, value: Any, numeric: 
     ws, styles = book.sheet(GPUS), book.styles
     if key == "price_usd_per_hour":  # a planner's own to change; empty is not known
         book.put(ws, row, column, value, styles.variant("g_dec3", format="n2"))
+    elif key in _TYPED:
+        book.put(ws, row, column, value or None, styles.variant("g_text_i", wrap=False))
     elif ("gpus", key) in book.used_columns:  # a formula reads it: unknown is 0, not a word
         book.put(ws, row, column, value or 0, styles["r_calc0" if value else "r_none"])
     elif value is None or value == "":
@@ -332,22 +350,20 @@ def _usable(book: Book, row: int, column: int, key: str, usable: int | None) -> 
     book.put(book.sheet(GPUS), row, column, Raw(formula, usable / book.values[unit] if usable else "unknown"), style)
 
 
-def _prices(book: Book, first: int, last: int, column: int) -> None:
-    """What may be typed as a price."""
-    right = "a number of USD from 0 to 100,000, or nothing"
+def _typed(book: Book, first: int, last: int, column: int, key: str) -> None:
+    """What may be typed as a price, and as where it comes from."""
+    label, message, right, rule = _TYPED[key]
     book.sheet(GPUS).data_validation(
         first,
         column,
         last,
         column,
         {
-            "validate": "decimal",
+            **rule,
             "criteria": "between",
-            "minimum": 0,
-            "maximum": 100_000,
-            "input_title": "Price per hour",
-            "input_message": "Of one card, in USD. The figures are illustrative; their sources stand below the table.",
-            "error_title": "Price per hour",
+            "input_title": label,
+            "input_message": message,
+            "error_title": label,
             "error_message": f"Enter {right}.",
             "error_type": "stop",
         },

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...formula.expression import Expr
 from ...formula.primitives import either, when
 from ...formula.render import public_name
 from .. import page
@@ -11,7 +13,7 @@ from ..book import Raw
 from ..inputs import write_input
 from ..page import Tile
 from ..words import sentence
-from . import chart_data, overrides
+from . import chart_data, overrides, scenarios
 from . import checks as checks_sheet
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ def write(book: Book) -> None:
     put = book.putter(ws)
     last = page.set_page(ws, book.look, kind="Sizing", file_and_version=book.footer, freeze=(7, 0))
     _strip(book, last)
+    scenarios.write_choice(book, TITLE, 0, _DRIVES - 1)
     row = 7
     breaks = []
     for number, step in enumerate(book.template["steps"], 1):
@@ -40,7 +43,7 @@ def write(book: Book) -> None:
             name=step["name"],
             put=put,
             number=number,
-            note=_live(book, step["note"]),
+            note=scenarios.idle_note(book, _live(book, step["note"])),
         )
         for entry in step["rows"]:
             _entry(book, row, entry)
@@ -85,7 +88,7 @@ def _strip(book: Book, last: int) -> None:
         last_column=last,
         title=book.template["title"],
         sentence=Raw(
-            '=IF(Checks_Failed>0,First_Fault,'
+            '=IF(Scenario_Row>0,"Scenario "&Scenario_Choice&": ","")&IF(Checks_Failed>0,First_Fault,'
             'Verdict_Sentence&IF(Published_In_Place>0," "&Basis_Sentence,'
             'IF(Warnings_Raised>0," "&First_Warning,"")))', verdict),
         stamp=book.stamp,
@@ -129,7 +132,7 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
         put(row, _VALUE, book.shown(book.sym(key)), styles["calc1" if facts.unit == "GB" else "calc0"])
         if key in job.overrides:
             entered = public_name(job.overrides[key].input_name)
-            page.own_marks(ws, styles, (row, _VALUE, row, _VALUE), f"=ISNUMBER({entered})")
+            page.own_marks(ws, styles, (row, _VALUE, row, _VALUE), f"=ISNUMBER({entered}_In_Force)")
     put(row, _LABEL, entry.get("label") or facts.label, styles["label"])
     put(row, _UNIT, {"text": "", "parameters": "count"}.get(facts.unit, facts.unit), styles["unit"])
     if "sentence" in entry:
@@ -174,16 +177,11 @@ def _items(book: Book, row: int, last: int) -> int:
     for item in book.template["items"]:
         traced = sym(item["traced"]) / gb
         published = sym(item["published"]) / gb if item["published"] else None
-        share = when(
-            sym("rests_on_traced") > 0,
-            sym(item["traced"]),
-            sym(item["published"]) if item["published"] else 0,
-        )
         ws.set_row(row, rows["table"])
         put(row, _LABEL, item["name"], styles["r_label"])
         put(row, _VALUE, book.shown(either(traced_on, traced, "not traced")), styles["r_calc3"])
         put(row, _UNIT, "GB", styles["r_unit"])
-        put(row, _HELP, book.shown(share / sym("peak_allocated")), styles["r_share"])
+        put(row, _HELP, book.shown(item_in_force(book, item) / sym("peak_allocated")), styles["r_share"])
         put(row, _PUBLISHED, "none" if published is None else book.shown(published), styles["r_calc3"])
         put(row, _DRIVES, item["drives"], styles.variant("r_help", indent=2, wrap=False))
         put(row, _REDUCES, item["reduces"], styles.variant("r_help", indent=1, wrap=False))
@@ -227,6 +225,13 @@ def _items(book: Book, row: int, last: int) -> int:
         styles.variant("help", indent=2),
     )
     return row + 1
+
+
+def item_in_force(book: Book, item: Mapping[str, Any]) -> Expr:
+    """Bytes of a line item by the family that the verdict rests on."""
+    published = book.sym(item["published"]) if item["published"] else 0
+    tree: Expr = when(book.sym("rests_on_traced") > 0, book.sym(item["traced"]), published)
+    return tree
 
 
 def _moments(book: Book, row: int, last: int) -> int:

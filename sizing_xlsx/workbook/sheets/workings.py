@@ -15,7 +15,7 @@ SUBJECTS = {
     "units": "Units", "run": "The run", "card": "The card", "shape": "The model", "parameters": "Parameters",
     "model": "The model", "methods": "The adapter method", "adapters": "Adapters",
     "stack": "The training stack", "form": "The layer form",
-    "resident": "Resident memory", "layer": "One layer", "kept": "Kept until backward",
+    "resident": "Resident memory", "layer": "One layer", "mask": "Masks", "kept": "Kept until backward",
     "activations": "Activations", "published": "Published accounting", "traced": "Moments, traced",
     "items": "Line items",
     "allocator": "The allocator", "verdict": "The verdict", "figures": "Figures as they are shown",

@@ -1,0 +1,48 @@
+"""What a planner asks of a job beyond its size: which card, how far, at what price of change.
+
+from sizing_xlsx import lora, planning
+
+cards = planning.every_card(lora, base_model="meta-llama/Llama-3.1-8B", batch_size=4)
+planning.cheapest_that_fits(cards)
+planning.pull(lora, planning.levers_of("lora"), batch_size=4)
+planning.highest(lora, "highest_lora_rank", batch_size=4)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .compare import Card, cheapest_that_fits, every_card, smallest_that_fits
+from .crossover import Need, Room, needs, rooms, starts_at
+from .levers import Pulled, pull
+from .search import QUESTIONS, answer, questions
+
+if TYPE_CHECKING:
+    from ..formula.job import Job
+
+__all__ = [
+    "QUESTIONS", "Card", "Need", "Pulled", "Room", "answer", "cheapest_that_fits", "every_card", "highest", "levers_of",
+    "needs", "pull", "questions", "rooms", "smallest_that_fits", "starts_at",
+]  # fmt: skip
+
+
+def levers_of(name: str) -> list[dict[str, Any]]:
+    """The levers that the workbook of a job shows, from its template: name, change, and what it costs in words."""
+    from ..workbook.template import load_template
+
+    return list(load_template(name)["levers"])
+
+
+def highest(job: Job, question: str, **inputs: Any) -> int:
+    """The answer to one of the questions of a job, by its name; inputs as in Job.size().
+
+    Raises ValueError for a question that the job has not.
+    """
+    from ..formula.domains import nearest
+
+    asked = {each.name: each for each in questions(job)}
+    if question not in asked:
+        raise ValueError(
+            f"question is {question!r}; it must be one of {', '.join(asked)}{nearest(question, tuple(asked))}"
+        )
+    return answer(job, asked[question], **inputs)

@@ -1,0 +1,1 @@
+"""Paper from a planner's workbook: its Summary as PDF, its charts as pictures. The workbook is only read."""

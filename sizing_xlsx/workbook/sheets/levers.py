@@ -1,0 +1,268 @@
+"""Levers: the job as it is and with each change alone; how far it can grow with and without checkpointing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formula.primitives import fixed
+from ...formula.render import column_name, public_name
+from ...planning.levers import change_of, together
+from .. import page
+from ..book import Raw
+from ..page import Tile
+from . import search
+
+if TYPE_CHECKING:
+    from ..book import Book
+
+TITLE = "Levers"
+_LABEL, _CHANGE, _TOTAL, _SAVING, _SHARE, _VERDICT, _TIME, _QUALITY = range(1, 9)
+_TABLE = 8  # row of the lever table's header, from 0
+_GROWN: tuple[tuple[str, ...], ...] = (
+    (),
+    ("batch_size",),
+    ("sequence_length",),
+    ("batch_size", "sequence_length"),
+)  # inputs doubled
+_STATES = ("Off", "On")  # of checkpointing
+
+
+class Levers:
+    """Which rows of What-if hold the levers, all of them together, and the doubled jobs."""
+
+    def __init__(self, book: Book) -> None:
+        self.levers = book.template["levers"]
+        self.words = book.template["levers_sheet"]
+        self.changes = [lever["change"] for lever in self.levers] + [together(self.levers)]
+        self.names = [lever["name"] for lever in self.levers] + [self.words["all"]]
+        self.rows = [
+            book.what_if.add(f"Lever: {name}", {key: _cell(book, value) for key, value in change.items()})
+            for name, change in zip(self.names, self.changes, strict=True)
+        ]
+        self.grown = {
+            (doubled, state): book.what_if.add(
+                f"Checkpointing {state.lower()}, {_doubled(book, doubled).lower()}",
+                {"activation_checkpointing": state, **{key: _twice(book, key) for key in doubled}},
+            )
+            for doubled in _GROWN
+            for state in _STATES
+        }
+
+    def changed(self, book: Book, at: int) -> bool:
+        """Whether a lever changes anything in the job as entered."""
+        change = change_of(self.changes[at], book.values)
+        return any(book.values[key] != value for key, value in change.items())
+
+
+def plan(book: Book) -> None:
+    """Add the jobs to What-if, and the figure that a bigger batch must beat."""
+    book.levers = Levers(book)
+    book.derive("optimizer_floor_gb", "GB", book.sym("optimizer_moment") / book.sym("bytes_per_gb"))
+
+
+def _cell(book: Book, value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return Raw(f"=MAX(1,INT({book.cell_name(value['half'])}/2))", max(1, int(book.values[value["half"]] // 2)))
+
+
+def _twice(book: Book, key: str) -> Raw:
+    return Raw(
+        f"=MIN({public_name(key)}_Limit,2*{book.cell_name(key)})",
+        min(book.values[f"{key}_limit"], 2 * book.values[key]),
+    )
+
+
+def _doubled(book: Book, keys: tuple[str, ...]) -> str:
+    words = book.template["levers_sheet"]["doubled"]
+    return str(words[" and ".join(keys) or "none"])
+
+
+def write(book: Book) -> None:
+    """The sheet."""
+    levers, words = book.levers, book.levers.words
+    ws, styles = book.sheet(TITLE), book.styles
+    put = book.putter(ws)
+    last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, freeze=(7, 2))
+    row = page.section(ws, styles, 7, last_column=last, name=words["table"], put=put, space_below=False)
+    assert row == _TABLE
+    _head(book, row, words["columns"])
+    row = first = row + 1
+    _lever_row(book, row, words["as_entered"], None)
+    for at in range(len(levers.rows)):
+        _lever_row(book, row + 1 + at, levers.names[at], at)
+    row += len(levers.rows)
+    grid = book.look["sheets"][TITLE]["widths"]
+    page.data_bar(ws, styles, (first, _SHARE, row, _SHARE), maximum=page.bar_maximum(1, 6.8, grid[_SHARE]))
+    page.state_marks(ws, styles, (first, _VERDICT, row, _VERDICT))
+    _strip(book, first, row, last)
+    put(row + 1, _LABEL, words["note"], styles["help"])
+    row = _grown(book, row + 2, last)
+    row = _boundaries(book, row, last)
+    page.print_area(ws, row, last)
+
+
+def _head(book: Book, row: int, texts: list[str]) -> None:
+    ws, styles = book.sheet(TITLE), book.styles
+    ws.set_row(row, book.look["rows"]["header_two_lines"])
+    for column, text in enumerate(texts, 1):
+        numeric = column in (_TOTAL, _SAVING, _SHARE)
+        form = "th" if column == _LABEL else "th_r" if numeric else "th_i"
+        book.put(ws, row, column, text, styles[form])
+
+
+def _verdict(book: Book, row: int) -> Raw:
+    """The verdict of a What-if row as a word; a row that breaks a rule between inputs has none."""
+    jobs, words = book.what_if, book.template["levers_sheet"]
+    code = jobs.address(row, "verdict_code")
+    shown = f"INDEX({column_name('verdicts', 'shown')},{code})"
+    results = jobs.results(row)
+    value = book.job.tables["verdicts"].columns["shown"][results["verdict_code"] - 1]
+    formula = f'=IF({jobs.broken(row)}>0,"{words["broken"]}",{shown})'
+    return Raw(formula, words["broken"] if jobs.breaks(row) else value)
+
+
+def _lever_row(book: Book, row: int, name: str, at: int | None) -> None:
+    """One lever; at: its number, None for the job as entered."""
+    ws, styles, levers, jobs = book.sheet(TITLE), book.styles, book.levers, book.what_if
+    put, words = book.putter(ws), book.levers.words
+    every = at == len(levers.levers)
+    form = "t" if every else "r"
+    ws.set_row(row, book.look["rows"]["input_wrapped"])
+    here = 0 if at is None else levers.rows[at]
+    total, before = jobs.address(here, "total_shown_gb"), jobs.address(0, "total_shown_gb")
+    now, then = jobs.results(here)["total_shown_gb"], jobs.results(0)["total_shown_gb"]
+
+    def style(name: str) -> Any:
+        return styles[f"{form}_{name}" if f"{form}_{name}" in book.look["styles"] else f"r_{name}"]
+
+    put(row, _LABEL, name, style("label"))
+    put(row, _TOTAL, book.shown(Raw(f"={total}", now)), style("calc1"))
+    put(
+        row,
+        _VERDICT,
+        book.shown(_verdict(book, here)),
+        styles.variant("t_label", indent=1) if every else style("text_i"),
+    )
+    if at is None:
+        for column in (_CHANGE, _SAVING, _SHARE, _TIME, _QUALITY):
+            put(row, column, "", style("label"))
+        return
+    changed = levers.changed(book, at)
+    same = "+".join(f"({jobs.address(here, key)}<>{jobs.address(0, key)})" for key in levers.changes[at])
+    put(row, _CHANGE, words["everything"] if every else _told(book, at), styles.variant(f"{form}_help", indent=1))
+    basis, first = (jobs.address(at, "rests_on_traced") for at in (here, 0))
+    alike = jobs.results(here)["rests_on_traced"] == jobs.results(0)["rests_on_traced"]
+    saving = f'IF({same}+0>0,IF({basis}={first},ROUND({before}-{total},1)+0,"{words["other"]}"),"{words["already"]}")'
+    saved = (round(then - now, 1) + 0 if alike else words["other"]) if changed else words["already"]
+    put(row, _SAVING, book.shown(Raw(f"={saving}", saved)), style("calc1"))
+    share = page.cell(row, _SAVING, column_fixed=True)
+    part = 1 - now / then if changed and alike else "–"
+    put(row, _SHARE, book.shown(Raw(f'=IF(ISNUMBER({share}),1-{total}/{before},"–")', part)), style("share"))
+    time, quality = ("", "") if every else (levers.levers[at]["time"], levers.levers[at]["quality"])
+    wrapped = styles.variant(f"{form}_help", indent=1)
+    put(row, _TIME, time, wrapped)
+    put(row, _QUALITY, quality, wrapped)
+
+
+def _told(book: Book, at: int) -> Any:
+    """What a lever changes, in words: from what is in force to what it makes of it."""
+    lever, jobs = book.levers.levers[at], book.what_if
+    if "told" in lever:
+        return lever["told"]
+    key, here = next(iter(lever["change"])), book.levers.rows[at]
+    before, after = jobs.address(0, key), jobs.address(here, key)
+    words = f"{jobs.rows[0][1][key]} → {jobs.rows[here][1][key]}"
+    return book.shown(Raw(f'={before}&" → "&{after}', words))
+
+
+def _strip(book: Book, first: int, end: int, last: int) -> None:
+    """The job as it is, the lever that saves most, and all together."""
+    levers, words, jobs, shown = book.levers, book.levers.words, book.what_if, book.shown
+    saved = [jobs.results(0)["total_shown_gb"] - jobs.results(row)["total_shown_gb"] for row in levers.rows[:-1]]
+    basis = [jobs.results(row)["rests_on_traced"] for row in (0, *levers.rows[:-1])]
+    comparable = [levers.changed(book, at) and basis[at + 1] == basis[0] for at in range(len(saved))]
+    real = [round(saving, 1) + 0 for at, saving in enumerate(saved) if comparable[at]]
+    names, savings = (
+        f"{page.cell(first + 1, column, row_fixed=True, column_fixed=True)}:"
+        f"{page.cell(end - 1, column, row_fixed=True, column_fixed=True)}"
+        for column in (_LABEL, _SAVING)
+    )
+    most = max(real, default=0)
+    helps = f"IF(COUNT({savings})>0,MAX({savings}),0)"
+    best = (at for at in range(len(saved)) if most > 0 and comparable[at] and round(saved[at], 1) + 0 == most)
+    name = next((levers.names[at] for at in best), words["nothing"])
+    every, less = levers.rows[-1], f"{fixed(most, 1)} GB less" if most > 0 else ""
+
+    def total(row: int) -> Any:
+        return shown(Raw(f"={jobs.address(row, 'total_shown_gb')}", jobs.results(row)["total_shown_gb"]))
+
+    page.strip(
+        book.sheet(TITLE), book.styles, last_column=last, title=words["title"],
+        sentence=Raw("=IF(Checks_Failed>0,First_Fault,Floor_Told_Sentence)", book.value(book.sym("floor_told"))),
+        stamp=book.stamp, put=book.putter(book.sheet(TITLE)),
+        tiles=[
+            Tile(1, 1, words["as_entered"], total(0), shown(_verdict(book, 0))),
+            Tile(2, 4, words["most"],
+                 shown(Raw(f'=IF({helps}>0,INDEX({names},MATCH({helps},{savings},0)),"{words["nothing"]}")', name)),
+                 shown(Raw(f'=IF({helps}>0,FIXED({helps},1)&" GB less","")', less)),
+                 "tile_text"),
+            Tile(5, 6, words["all"], total(every), shown(_verdict(book, every))),
+            Tile(7, last - 1, words["here"], shown(book.sym("gpu_choice")), shown(book.sym("card_here")), "tile_text"),
+        ],
+    )  # fmt: skip
+
+
+def _grown(book: Book, row: int, last: int) -> int:
+    """Twice the batch, twice the sequence and both, with and without checkpointing."""
+    ws, styles, levers, jobs = book.sheet(TITLE), book.styles, book.levers, book.what_if
+    put, words = book.putter(ws), book.levers.words
+    row = page.section(ws, styles, row, last_column=last, name=words["grown"], put=put, space_below=False)
+    ws.set_row(row, book.look["rows"]["header_two_lines"])
+    for column, text in enumerate(words["grown_columns"], 1):
+        form = "th" if column == _LABEL else "th_i" if column in (_SHARE, _TIME) else "th_r"
+        put(row, column, text, styles[form])
+    first = row + 1
+    for at, doubled in enumerate(_GROWN):
+        here = first + at
+        ws.set_row(here, book.look["rows"]["table"])
+        put(here, _LABEL, _doubled(book, doubled), styles["r_label"])
+        plain, checkpointed = (levers.grown[doubled, state] for state in _STATES)
+        size = tuple(jobs.rows[plain][1][key] for key in ("batch_size", "sequence_length"))
+        cells = tuple(jobs.address(plain, key) for key in ("batch_size", "sequence_length"))
+        told = Raw(f'=FIXED({cells[0]},0)&" × "&FIXED({cells[1]},0)', f"{size[0]:,} × {size[1]:,}")
+        put(here, _CHANGE, book.shown(told), styles["r_text_r"])
+        for column, job in ((_TOTAL, plain), (_SHARE + 1, checkpointed)):
+            put(here, column, book.shown(jobs.cell(job, "total_shown_gb")), styles["r_calc1"])
+        for column, job in ((_SAVING, plain), (_TIME, checkpointed)):
+            put(here, column, book.shown(_verdict(book, job)), styles["r_text_i"])
+        put(here, _SHARE, "", styles["r_label"])
+    end = first + len(_GROWN) - 1
+    for column in (_SAVING, _TIME):
+        page.state_marks(ws, styles, (first, column, end, column))
+    return end + 1
+
+
+def _boundaries(book: Book, row: int, last: int) -> int:
+    """The largest batch and the longest sequence both ways, and what search answers for the job as entered."""
+    ws, styles = book.sheet(TITLE), book.styles
+    put, words = book.putter(ws), book.levers.words
+    row = page.section(ws, styles, row, last_column=last, name=words["boundaries"], put=put, space_below=False)
+    ws.set_row(row, book.look["rows"]["header_two_lines"])
+    for column, text in enumerate(words["boundary_columns"], 1):
+        put(row, column, text, styles["th" if column == _LABEL else "th_r"])
+    asked = [(key, key.removeprefix("largest_"), f"plain_{key}", f"checkpointed_{key}") for key in search.BOUNDARIES]
+    asked += [
+        (block.question.name, block.question.vary, block.question.name, "")
+        for block in book.search.blocks
+        if block.question.at_most == "capacity_available"
+    ]
+    for name, entered, *answers in asked:
+        row += 1
+        ws.set_row(row, book.look["rows"]["table"])
+        put(row, _LABEL, words["names"][name], styles["r_label"])
+        put(row, _CHANGE, book.shown(book.sym(entered)), styles["r_calc0"])
+        for column, symbol in zip((_TOTAL, _SAVING), answers, strict=True):
+            put(row, column, book.shown(book.sym(symbol)) if symbol else "", styles["r_calc0" if symbol else "r_label"])
+    put(row + 1, _LABEL, words["boundary_note"], styles["help"])
+    return row + 2

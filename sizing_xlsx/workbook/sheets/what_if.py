@@ -1,0 +1,98 @@
+"""What-if: the job of Sizing with some inputs changed, a row a change; charts, levers and sensitivity read its rows.
+
+The inputs of a row are those in force on Sizing but for the ones that are changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .. import page
+from ..book import Raw
+from ..jobtable import JobTable, write_job_table
+
+if TYPE_CHECKING:
+    from ..book import Book
+
+TITLE = "What-if"
+FIRST = 5  # row of the first job, from 0
+RESULTS = (
+    "total_reserved_gb", "total_shown_gb", "peak_allocated_gb", "verdict_code", "base_item", "activation_item",
+    "rests_on_traced",
+)  # fmt: skip
+
+
+class WhatIf:
+    """The rows of the table: label, the job's inputs, and what their cells hold."""
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self.rules = book.job.fault_rules
+        self.table = JobTable(book.job, RESULTS, self.rules)
+        self.worked = {key: book.values.get(key) for key in self.table.inputs}
+        self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self._found: dict[int, dict[str, Any]] = {}
+
+    def add(self, label: str, changed: Mapping[str, Any]) -> int:
+        """Add a job; changed: input -> value, or the formula that gives it. Returns its row, from 0."""
+        inputs, cells = dict(self.worked), dict[str, Any]()
+        for key in self.table.inputs:
+            content = changed.get(key, Raw(f"={self.book.cell_name(key)}", inputs[key]))
+            inputs[key] = content.value if isinstance(content, Raw) else content
+            missing = isinstance(content, Raw) and content.value is None
+            cells[key] = content._replace(value="none") if missing else content
+        self.rows.append((label, inputs, cells))
+        return len(self.rows) - 1
+
+    def results(self, row: int) -> dict[str, Any]:
+        """The values of a row."""
+        if row not in self._found:
+            self._found[row] = self.table.values(self.rows[row][1])
+        return self._found[row]
+
+    def address(self, row: int, column: str) -> str:
+        """The cell of a result or an input, as a formula on another sheet refers to it."""
+        at = 2 + self.table.column(column)
+        return f"'{TITLE}'!{page.cell(FIRST + row, at, row_fixed=True, column_fixed=True)}"
+
+    def cell(self, row: int, result: str) -> Raw:
+        """A reference to a result, with its value."""
+        return Raw("=" + self.address(row, result), self.results(row)[result])
+
+    def broken(self, row: int) -> str:
+        """The cell that counts the rules between inputs which a row breaks."""
+        return f"'{TITLE}'!{page.cell(FIRST + row, self.beside, row_fixed=True, column_fixed=True)}"
+
+    def breaks(self, row: int) -> int:
+        """How many rules between inputs a row breaks."""
+        return sum(1 - self.results(row)[rule] for rule in self.rules)
+
+    @property
+    def beside(self) -> int:
+        """The column beside the table."""
+        return 2 + len(self.table.columns)
+
+
+def write(book: Book) -> None:
+    """The table."""
+    what_if = book.what_if
+    page.plain_sheet(
+        book,
+        TITLE,
+        title="What-if jobs",
+        kind="wide",
+        last_column=what_if.beside + 1,
+        stamp=False,
+        sentence="The job of Sizing with some inputs changed; charts, levers and sensitivity come from these rows.",
+        rows_repeated=(0, FIRST - 1),
+        freeze=(FIRST, 2),
+    )
+    write_job_table(book, TITLE, what_if.table, what_if.rows, heading="Job", first_row=FIRST)
+    put, styles = book.putter(book.sheet(TITLE)), book.styles
+    put(FIRST - 2, what_if.beside, "Rules broken", styles["th_r"])
+    put(FIRST - 1, what_if.beside, "count", styles["th_u"])
+    for row in range(len(what_if.rows)):
+        rules = (page.cell(FIRST + row, 2 + what_if.table.column(rule), column_fixed=True) for rule in what_if.rules)
+        content = Raw("=" + "+".join(f"(1-{rule})" for rule in rules), what_if.breaks(row))
+        put(FIRST + row, what_if.beside, content, styles["r_calc0"])
