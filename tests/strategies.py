@@ -121,3 +121,17 @@ def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
     gpus = job.tables["gpus"]
     if not gpus.usable_bytes[gpus.row_of(values["gpu_choice"])] and not values["gpu_capacity_override_gb"]:
         values["gpu_capacity_override_gb"] = round(rng.uniform(20, 200), 3)
+
+
+# A decoder small enough to be really made, by the inputs that say its shape.
+SMALL_DECODER: dict[str, Any] = {
+    "hidden_size_override": 256,
+    "layer_count_override": 2,
+    "attention_heads_override": 4,
+    "kv_heads_override": 2,
+    "head_dimension_override": 64,
+    "mlp_width_override": 1024,
+    "vocabulary_size_override": 512,
+    "batch_size": 1,
+    "sequence_length": 32,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from strategies import SMALL_DECODER
 
 from sizing_xlsx import lora
 from sizing_xlsx.jobs import job
@@ -17,17 +18,6 @@ LORA = job("lora")
 METHODS = lora.choices("adapter_method")
 HEAD, STORED = "Trained head", "Trained head on stored features"
 UNTRACED = ("DoRA", "IA3", "Prefix tuning")
-SMALL: dict[str, Any] = {
-    "hidden_size_override": 256,
-    "layer_count_override": 2,
-    "attention_heads_override": 4,
-    "kv_heads_override": 2,
-    "head_dimension_override": 64,
-    "mlp_width_override": 1024,
-    "vocabulary_size_override": 512,
-    "batch_size": 1,
-    "sequence_length": 32,
-}
 # Grouped heads; a head dimension of its own with norms over heads, tied; one matrix for queries, keys, values, tied.
 FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {},
@@ -52,14 +42,14 @@ def assert_static_bytes(run: Run) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_parameters_and_state_are_those_of_the_real_modules(family: str, method: str) -> None:
-    assert_static_bytes(make_run("lora", {**SMALL, **FAMILIES[family], "adapter_method": method}))
+    assert_static_bytes(make_run("lora", {**SMALL_DECODER, **FAMILIES[family], "adapter_method": method}))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_state_of_an_8_bit_optimizer_is_exact(method: str) -> None:
     """Tensors on both sides of the size below which moments stay in fp32, in whole blocks of 256."""
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; the extra 'test' brings it")
-    wide = {**SMALL, "mlp_width_override": 4352, "optimizer_choice": "8-bit Adam", "adapter_method": method}
+    wide = {**SMALL_DECODER, "mlp_width_override": 4352, "optimizer_choice": "8-bit Adam", "adapter_method": method}
     assert_static_bytes(make_run("lora", wide))
     if method == "Prefix tuning":
         assert_static_bytes(make_run("lora", {**wide, "virtual_tokens": 3}))
@@ -79,12 +69,12 @@ def test_state_of_an_8_bit_optimizer_is_exact(method: str) -> None:
     ],
 )
 def test_the_methods_own_inputs_count(changes: dict[str, Any]) -> None:
-    assert_static_bytes(make_run("lora", {**SMALL, **changes}))
+    assert_static_bytes(make_run("lora", {**SMALL_DECODER, **changes}))
 
 
 def test_ia3_on_key_value_down_is_pefts_own_default_for_llama() -> None:
     peft = pytest.importorskip("peft")
-    run = make_run("lora", {**SMALL, "adapter_method": "IA3", "adapter_targets": "Key, value, down"})
+    run = make_run("lora", {**SMALL_DECODER, "adapter_method": "IA3", "adapter_targets": "Key, value, down"})
     adapted = peft.get_peft_model(models.base(run), peft.IA3Config(task_type="CAUSAL_LM"))
     assert adapted.get_nb_trainable_parameters()[0] == sized(run)["adapter_parameters"] == 2 * (128 + 128 + 1024)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from strategies import SMALL_DECODER
 
 from sizing_xlsx import lora, training
 from sizing_xlsx.measure import cpu, derive, models, saved, trace
@@ -204,17 +205,6 @@ def test_the_formulas_of_training_have_the_derived_coefficients(precision: str) 
 
 
 # ------------------------------------------------------------------------------------------------ static bytes
-STATIC = {
-    "hidden_size_override": 256,
-    "layer_count_override": 2,
-    "attention_heads_override": 4,
-    "kv_heads_override": 2,
-    "head_dimension_override": 64,
-    "mlp_width_override": 1024,
-    "vocabulary_size_override": 512,
-    "batch_size": 1,
-    "sequence_length": 32,
-}
 
 
 def _sized(run: Run) -> dict[str, Any]:
@@ -227,7 +217,7 @@ def _sized(run: Run) -> dict[str, Any]:
 def test_static_bytes_of_lora_are_exact(storage: str, optimizer: str) -> None:
     precision = "fp16 autocast" if storage == "fp16" else "bf16 autocast"
     fields = {"base_storage_format": storage, "optimizer_choice": optimizer, "compute_precision": precision}
-    run = make_run("lora", {**STATIC, **fields})
+    run = make_run("lora", {**SMALL_DECODER, **fields})
     facts, said = cpu.trained(run).facts, _sized(run)
     assert facts["frozen_parameter_bytes"] == said["frozen_base_weights"]
     assert facts["trainable_parameter_bytes"] == said["adapter_weights"]
@@ -242,14 +232,14 @@ def test_static_bytes_of_a_quantised_base_are_exact(storage: str) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed; the extra 'test' brings it")
     name = next(key for key in lora.choices("base_storage_format") if storage in key)
     wide = {"hidden_size_override": 512, "head_dimension_override": 128, "mlp_width_override": 1024}  # whole blocks
-    run = make_run("lora", {**STATIC, **wide, "base_storage_format": name})
+    run = make_run("lora", {**SMALL_DECODER, **wide, "base_storage_format": name})
     assert cpu.trained(run).facts["frozen_parameter_bytes"] == _sized(run)["frozen_base_weights"]
 
 
 @pytest.mark.parametrize("storage", ["fp32", "bf16"])
 @pytest.mark.parametrize("optimizer", training.choices("optimizer_choice"))
 def test_static_bytes_of_training_are_exact(storage: str, optimizer: str) -> None:
-    shape = {key: value for key, value in STATIC.items() if not key.startswith(("kv_", "head_"))}
+    shape = {key: value for key, value in SMALL_DECODER.items() if not key.startswith(("kv_", "head_"))}
     fields = {"parameter_storage": storage, "optimizer_choice": optimizer}
     run = make_run("training", {**shape, **fields})
     facts, said = cpu.trained(run).facts, _sized(run)
@@ -261,7 +251,7 @@ def test_static_bytes_of_training_are_exact(storage: str, optimizer: str) -> Non
 
 def test_autograd_keeps_what_the_recording_says() -> None:
     """The bytes that autograd's own hooks see, against what stays alive over forward."""
-    run = make_run("lora", STATIC)
+    run = make_run("lora", SMALL_DECODER)
     done = cpu.trained(run, 1)
     layers = kept(done, run)
     listed = sum(size * times for found in layers.values() for (_, _, size), times in found.items())

@@ -5,15 +5,14 @@ from __future__ import annotations
 import random
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import openpyxl
 import pytest
-from conftest import SPARE, Book, Engine, File, Opened
-from engines import Formualizer, contents, engine_parameters
+from conftest import SPARE, Book, File, Opened
+from engines import Formualizer, contents
 from strategies import random_inputs
 
 from sizing_xlsx.cli import main
@@ -63,18 +62,6 @@ def by_id(runs: PublicRuns) -> dict[str, PublicRun]:
 @pytest.fixture
 def book(short_books: dict[str, Book]) -> Book:
     return short_books["lora"]
-
-
-@pytest.fixture(params=engine_parameters())
-def opened(
-    request: pytest.FixtureRequest, book: Book, shared_engines: dict[tuple[str, type[Engine]], Opened]
-) -> Iterator[Opened]:
-    """The fine-tuning workbook in each engine, on the worked job."""
-    key = (book.name, request.param)
-    if key not in shared_engines:
-        shared_engines[key] = Opened(book, request.param)
-    yield shared_engines[key]
-    shared_engines[key].type()
 
 
 def absolute(run: PublicRun) -> float:

@@ -192,8 +192,11 @@ class Job:
 
     def own_values_of(self, key: str) -> list[str]:
         """The inputs that replace what a choice brings with it: of a card its capacity, of a model its shape."""
-        moving = self.depends_on((key,))
-        return [given.input_name for term, given in self.overrides.items() if f"preset_{term}" in moving]
+        if ("own", key) not in self.engines:
+            moving = self.depends_on((key,))
+            entered = [given.input_name for term, given in self.overrides.items() if f"preset_{term}" in moving]
+            self.engines["own", key] = entered
+        return list(self.engines["own", key])
 
     def _set_defaults(self, values: Mapping[str, Any]) -> None:
         for key, value in values.items():

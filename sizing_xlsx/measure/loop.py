@@ -10,7 +10,6 @@ from .models import CannotRun
 from .run import Run, declared
 
 RUN_HERE = ("Plain loop, transformers 5", "HF Trainer, transformers 5")  # the loop below, its output kept or dropped
-PHASES = ("forward", "backward", "update")
 
 
 def vocabulary(model: Any) -> int:

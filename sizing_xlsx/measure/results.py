@@ -123,9 +123,6 @@ def _split(model: Any) -> tuple[list[Any], list[Any]]:
     return [p for p in every if not p.requires_grad], [p for p in every if p.requires_grad]
 
 
-_NO_STATE = ("step", "qmap1", "qmap2")
-
-
 def _tensors(entry: Any) -> list[Any]:
     """The tensors of one parameter's optimizer state; not the step, which is on the CPU, nor a map that all share."""
     if not isinstance(entry, Mapping):

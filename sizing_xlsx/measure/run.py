@@ -54,7 +54,6 @@ NOT_OF_A_RUN = (
     "images_per_row", "image_tokens_override",  # the decoder alone is run
 )  # fmt: skip
 OF_A_STACK = ("loss_", "stack_", "fused_loss")  # its coefficients: formulas' words for what a step does
-_DECODER = ("hidden_size", "layer_count", "attention_heads", "kv_heads", "head_dimension", "mlp_width")
 _METHOD = ("adapter_", "lora_rank", "lora_dropout", "target_", "virtual_tokens", "head_outputs")
 _ADAPTER = (*_METHOD, "base_storage_format", "kbit_", "quantised_")
 

@@ -4,7 +4,7 @@ from sizing_xlsx import lora, planning
 
 cards = planning.every_card(lora, base_model="meta-llama/Llama-3.1-8B", batch_size=4)
 planning.cheapest_that_fits(cards)
-planning.pull(lora, planning.levers_of("lora"), batch_size=4)
+planning.pull(lora, planning.levers_of(lora), batch_size=4)
 planning.highest(lora, "highest_lora_rank", batch_size=4)
 """
 
@@ -26,11 +26,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def levers_of(name: str) -> list[dict[str, Any]]:
+def levers_of(job: Job) -> list[dict[str, Any]]:
     """The levers that the workbook of a job shows, from its template: name, change, and what it costs in words."""
     from ..workbook.template import load_template
 
-    return list(load_template(name)["levers"])
+    return list(load_template(job.name)["levers"])
 
 
 def highest(job: Job, question: str, **inputs: Any) -> int:

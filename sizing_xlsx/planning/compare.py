@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from ..formula.job import Job
 
-# The inputs in which one card differs from another; what was entered for the card of the job counts for no other.
-CARD_INPUTS = ("gpu_choice", "gpu_capacity_override_gb", "matrix_workspace_bytes_override")
 RESULTS = (
     "verdict_code", "card_utilisation", "headroom_gb", "gpu_usable_capacity_gb", "largest_batch_size",
     "largest_sequence_length",
 )  # fmt: skip
-FITS, TIGHT, DOES_NOT_FIT = 1, 2, 3  # verdict codes
+FITS, TIGHT = 1, 2  # verdict codes
 
 
 class Card(NamedTuple):
@@ -40,9 +38,9 @@ class Card(NamedTuple):
         return self.verdict_code == FITS
 
 
-def card_job(name: str) -> dict[str, Any]:
-    """The inputs that make the job run on a card of the catalogue."""
-    return {**dict.fromkeys(CARD_INPUTS), "gpu_choice": name}
+def card_inputs(job: Job, name: str) -> dict[str, Any]:
+    """The inputs that put the job on a card of the catalogue; what was entered for another card counts for none."""
+    return {"gpu_choice": name, **dict.fromkeys(job.own_values_of("gpu_choice"))}
 
 
 def every_card(job: Job, **inputs: Any) -> list[Card]:
@@ -51,11 +49,12 @@ def every_card(job: Job, **inputs: Any) -> list[Card]:
     Raises ValueError and TypeError as Job.size() does.
     """
     accepted, sized = job.accepted(inputs), job.scalar(RESULTS)
-    job.size((), **{**inputs, **card_job(job.worked["gpu_choice"])})  # the rules between the other inputs
-    return [
-        card_of(job, name, dict(zip(RESULTS, sized(**{**accepted, **card_job(name)}), strict=True)))
-        for name in job.tables["gpus"]
-    ]
+    job.size((), **{**inputs, **card_inputs(job, job.worked["gpu_choice"])})  # the rules between the other inputs
+    found = []
+    for name in job.tables["gpus"]:
+        results = sized(**{**accepted, **card_inputs(job, name)})
+        found.append(card_of(job, name, dict(zip(RESULTS, results, strict=True))))
+    return found
 
 
 def card_of(job: Job, name: str, results: dict[str, Any]) -> Card:

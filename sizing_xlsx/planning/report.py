@@ -21,7 +21,7 @@ def cards(job: Job, inputs: dict[str, Any]) -> list[dict[str, Any]]:
 
 def levers(job: Job, inputs: dict[str, Any]) -> list[dict[str, Any]]:
     """Each lever pulled alone and all together, as records."""
-    return [pulled._asdict() for pulled in pull(job, levers_of(job.name), **inputs)]
+    return [pulled._asdict() for pulled in pull(job, levers_of(job), **inputs)]
 
 
 def cards_text(found: Sequence[dict[str, Any]]) -> str:

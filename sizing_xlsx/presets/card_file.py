@@ -14,6 +14,7 @@ from typing import NamedTuple
 from .catalogue import CUDA_VENDOR, GPUS
 from .csv_file import Row, read_cell, read_lines
 from .names import one_line, shown
+from .toml_file import read_toml
 
 # Words for a column of gpus.csv, beside its own name. Case, spaces and signs do not count.
 WORDS = {
@@ -96,15 +97,8 @@ def _csv_cards(path: Path) -> Iterator[_Found]:
 
 
 def _toml_cards(path: Path) -> Iterator[_Found]:
-    import tomllib
-
     where = one_line(str(path))
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ValueError(f"{where} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, not TOML
-        raise ValueError(f"{where} is not TOML: {one_line(str(error))}") from None
+    content = read_toml(path)
     for key in content:
         if key != "gpu":
             raise ValueError(f"{where} holds {shown(key)}; it should hold a [[gpu]] for each card, and nothing else")

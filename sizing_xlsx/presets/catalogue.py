@@ -18,6 +18,7 @@ from .layer_forms import LayerForm, read_layer_forms
 from .mig import read_slices
 from .names import checked_name, one_line, shown
 from .quantisation import stored_format
+from .toml_file import read_toml
 
 # Column -> what it holds (see csv_file.RIGHT). The first is the key.
 TRAINING_MODELS = {
@@ -517,15 +518,8 @@ def read_options(path: Path) -> tuple[dict[str, Table], dict[str, str]]:
     Each is a [name] with keys = [...], source = "...", one list per column in columns, one unit per column
     in units. Raises ValueError, one sentence with the file and the place.
     """
-    import tomllib
-
     where = one_line(str(path))
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"{where} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, not TOML
-        raise ValueError(f"{where} is not TOML: {one_line(str(error))}") from None
+    content = read_toml(path)
     tables: dict[str, Table] = {}
     sources: dict[str, str] = {}
     for name, entry in content.items():

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ..paths import presets_folder
 from .names import one_line, shown
+from .toml_file import read_toml
 
 
 class Family(NamedTuple):
@@ -80,15 +81,8 @@ def extended(family: Family, entry: Mapping[str, Any]) -> Family:
 
 @lru_cache(maxsize=4)
 def _read(path: Path) -> Families:
-    import tomllib
-
     where = one_line(str(path))
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"{where} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, not TOML
-        raise ValueError(f"{where} is not TOML: {one_line(str(error))}") from None
+    content = read_toml(path)
     wrappers = content.pop("wrappers", {})
     decoders: dict[str, Family] = {}
     for name, entry in content.items():

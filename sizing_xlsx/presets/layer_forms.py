@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from ..paths import presets_folder
 from .names import one_line, shown
+from .toml_file import read_toml
 
 WIDTHS = frozenset(
     ("d", "q", "o", "kv", "nh", "nkv", "hd", "ff", "e", "s", "k", "E", "ql", "kvl", "rope", "S", "V", "one")
@@ -104,16 +105,9 @@ class LayerForm(NamedTuple):
 
 def read_layer_forms(path: Path | None = None) -> dict[str, LayerForm]:
     """The layer forms of layer_forms.toml by name. Raises ValueError, one sentence with the file and the place."""
-    import tomllib
-
     path = path or presets_folder() / "layer_forms.toml"
     where = one_line(str(path))
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"{where} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, not TOML
-        raise ValueError(f"{where} is not TOML: {one_line(str(error))}") from None
+    content = read_toml(path)
     return {name: _form(name, entry, f"{where}: [{one_line(name)}]") for name, entry in content.items()}
 
 

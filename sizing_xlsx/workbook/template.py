@@ -41,18 +41,18 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     ),
     "levers": ("name", "change", "time", "quality"),
     "levers_sheet": (
-        "title", "as_entered", "all", "most", "here", "nothing", "everything", "already", "other", "broken", "table",
+        "title", "as_entered", "all", "most", "nothing", "everything", "already", "other", "table",
         "columns", "note", "grown", "grown_columns", "boundaries", "boundary_columns", "boundary_note",
         "search_workings", "names", "doubled",
     ),
     "axes": ("inputs", "rows", "columns", "row_values", "column_values"),
     "sensitivity": (
-        "title", "rows", "columns", "choice", "corner", "verdicts", "totals", "broken", "tiles", "tile_notes", "here",
+        "title", "rows", "columns", "choice", "corner", "verdicts", "totals", "told", "tiles", "tile_notes",
         "note", "workings",
     ),
     "crossover": (
         "title", "formats", "cards", "columns", "choose", "note", "workings", "room_columns", "rooms_columns",
-        "largest", "largest_note", "here", "no_model", "no_card", "chart", "chart_title_head", "total", "capacity",
+        "largest", "largest_note", "no_model", "no_card", "chart", "chart_title_head", "total", "capacity",
         "alt", "nominal",
     ),
     "scenarios": (

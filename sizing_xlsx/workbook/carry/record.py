@@ -18,7 +18,7 @@ from ...formula.domains import allowed
 from ...formula.render import public_name
 from .. import page
 from ..planner_file import Area
-from ..sheet_part import Value, address, box
+from ..sheet_part import Value, box
 from .shapes import digest, drawing_digest
 
 if TYPE_CHECKING:
@@ -284,8 +284,3 @@ def read(facts: Mapping[str, Value], columns: Mapping[str, Sequence[Value]]) -> 
 
 def _grid(runs: Iterable[Sequence[int]]) -> Grid:
     return {(row + at, column): code for column, row, count, code in runs for at in range(count)}
-
-
-def shown_place(area: Area) -> str:
-    """The first cell of an area as a reader calls it: Sizing!C12."""
-    return f"{area.sheet}!{address(area.first_row, area.first_column)}"

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ...formula.primitives import fixed
 from ...formula.render import column_name, public_name
 from ...planning.compare import (
-    CARD_INPUTS,
     FITS,
     RESULTS,
     TIGHT,
     Card,
-    card_job,
+    card_inputs,
     card_of,
     cheapest_that_fits,
     smallest_that_fits,
@@ -63,11 +62,13 @@ class Compare:
 
     def __init__(self, book: Book) -> None:
         job, self.words = book.job, book.template["compare"]
-        self.table = JobTable(job, (*RESULTS, *_SHOWN), varied=CARD_INPUTS, elsewhere=book.cell_name)
+        self.own_inputs = job.own_values_of("gpu_choice")
+        self.varied = ["gpu_choice", *self.own_inputs]
+        self.table = JobTable(job, (*RESULTS, *_SHOWN), varied=self.varied, elsewhere=book.cell_name)
         self.names = list(job.tables["gpus"])
         self.entered = {key: book.values[key] for key in job.inputs}
-        self.own = any(self.entered[key] is not None for key in CARD_INPUTS[1:])
-        jobs = [{**self.entered, **card_job(name)} for name in self.names]
+        self.own = any(self.entered[key] is not None for key in self.own_inputs)
+        jobs = [{**self.entered, **card_inputs(job, name)} for name in self.names]
         self.jobs = [*jobs, self.entered]
         self.rows = [self.table.values(inputs) for inputs in self.jobs]
         self.labels = [*self.names, self.words["own_card"] if self.own else ""]
@@ -150,7 +151,7 @@ def _write_workings(book: Book, compare: Compare) -> None:
         else:
             card = {
                 key: Raw(f"={book.cell_name(key)}", _NONE if inputs[key] is None else inputs[key])
-                for key in CARD_INPUTS
+                for key in compare.varied
             }
         rows.append((here, inputs, card))
     write_job_table(book, WORKINGS, table, rows, heading="Card", first_row=FIRST)
@@ -182,7 +183,7 @@ def _extras(book: Book, compare: Compare, at: int) -> dict[str, Any]:
 
     usable, price, number = here("gpu_usable_capacity_gb"), here("price"), _number(at)
     gpus = {column: column_name("gpus", column) for column in (None, "price_usd_per_hour", "cuda")}
-    entered = "+".join(f"ISNUMBER({book.cell_name(key)})" for key in CARD_INPUTS[1:])
+    entered = "+".join(f"ISNUMBER({book.cell_name(key)})" for key in compare.own_inputs)
     suggested = f"{here('known')}*({here('verdict_code')}=1)*INDEX({gpus['cuda']},{number})=1"
     dear = f"1+MAX({area('price')})"
     unpriced = f"2*({dear})+{usable}"
@@ -367,10 +368,16 @@ def _strip(book: Book, compare: Compare, last: int) -> None:
         stamp=book.stamp, put=book.putter(book.sheet(TITLE)),
         tiles=[
             *tiles,
-            Tile(5, 8, words["here"], shown(book.sym("gpu_choice")), shown(book.sym("card_here")), "tile_text"),
+            here(book, 5, 8),
             Tile(9, last - 1, words["prices"], words["prices_are"], words["prices_note"], "tile_text"),
         ],
     )  # fmt: skip
+
+
+def here(book: Book, first: int, last: int) -> Tile:
+    """The tile that says which card Sizing rests on, and how the job stands there."""
+    card, told = book.shown(book.sym("gpu_choice")), book.shown(book.sym("card_here"))
+    return Tile(first, last, book.template["compare"]["here"], card, told, "tile_text")
 
 
 def _note(found: Card | None, no_price: str) -> str:

@@ -7,6 +7,7 @@ traced job brings no matrix workspace of its own, and the card's is taken off.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...formula.render import column_name, public_name
@@ -38,10 +39,9 @@ class Crossover:
         job, self.words = book.job, book.template["crossover"]
         self.names: list[str] = [name for name, _ in self.words["formats"]]
         formats: list[str] = [form for _, form in self.words["formats"]]
-        self.rules = [rule for rule in job.fault_rules if rule != "capacity_known"]
         varied = list(model_inputs(job, "", ""))
         moving = job.depends_on(varied)
-        self.rules = [rule for rule in self.rules if rule in moving]
+        self.rules = [rule for rule in job.fault_rules if rule in moving]
         self.table = JobTable(job, RESULTS, self.rules, varied=varied, elsewhere=book.cell_name)
         worked = {key: book.values[key] for key in job.inputs}
         workspace = book.values["matrix_workspaces"]
@@ -85,7 +85,7 @@ class Crossover:
         """A column beside the job table."""
         return 2 + len(self.table.columns) + list(self.extras).index(name)
 
-    @property
+    @cached_property
     def extras(self) -> dict[str, tuple[str, str]]:
         """What stands beside the job table: heading and unit."""
         cards = {f"card_{at + 1}": (f"Fits card {at + 1}", "switch") for at in range(CARDS)}
@@ -451,8 +451,7 @@ def _strip(book: Book, crossover: Crossover, last: int) -> None:
         tiles.append(
             Tile(*span, f"{words['largest']}, {name}", shown(book.sym(symbol)), words["largest_note"], "tile_text")
         )
-    here = shown(book.sym("gpu_choice")), shown(book.sym("card_here"))
-    tiles.append(Tile(8, last - 1, words["here"], *here, "tile_text"))
+    tiles.append(compare.here(book, 8, last - 1))
     told = book.value(book.sym("crossover_told"))
     page.strip(
         book.sheet(TITLE), book.styles, last_column=last, title=words["title"],

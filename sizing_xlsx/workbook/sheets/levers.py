@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formula.primitives import fixed
-from ...formula.render import column_name, public_name
+from ...formula.render import public_name
 from ...planning.levers import change_of, together
 from .. import page
 from ..book import Raw
 from ..page import Tile
-from . import search
+from . import compare, search
 
 if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Levers"
 _LABEL, _CHANGE, _TOTAL, _SAVING, _SHARE, _VERDICT, _TIME, _QUALITY = range(1, 9)
-_TABLE = 8  # row of the lever table's header, from 0
 _GROWN: tuple[tuple[str, ...], ...] = (
     (),
     ("batch_size",),
@@ -85,7 +84,6 @@ def write(book: Book) -> None:
     put = book.putter(ws)
     last = page.set_page(ws, book.look, kind=TITLE, file_and_version=book.footer, freeze=(7, 2))
     row = page.section(ws, styles, 7, last_column=last, name=words["table"], put=put, space_below=False)
-    assert row == _TABLE
     _head(book, row, words["columns"])
     row = first = row + 1
     _lever_row(book, row, words["as_entered"], None)
@@ -111,17 +109,6 @@ def _head(book: Book, row: int, texts: list[str]) -> None:
         book.put(ws, row, column, text, styles[form])
 
 
-def _verdict(book: Book, row: int) -> Raw:
-    """The verdict of a What-if row as a word; a row that breaks a rule between inputs has none."""
-    jobs, words = book.what_if, book.template["levers_sheet"]
-    code = jobs.address(row, "verdict_code")
-    shown = f"INDEX({column_name('verdicts', 'shown')},{code})"
-    results = jobs.results(row)
-    value = book.job.tables["verdicts"].columns["shown"][results["verdict_code"] - 1]
-    formula = f'=IF({jobs.broken(row)}>0,"{words["broken"]}",{shown})'
-    return Raw(formula, words["broken"] if jobs.breaks(row) else value)
-
-
 def _lever_row(book: Book, row: int, name: str, at: int | None) -> None:
     """One lever; at: its number, None for the job as entered."""
     ws, styles, levers, jobs = book.sheet(TITLE), book.styles, book.levers, book.what_if
@@ -141,7 +128,7 @@ def _lever_row(book: Book, row: int, name: str, at: int | None) -> None:
     put(
         row,
         _VERDICT,
-        book.shown(_verdict(book, here)),
+        book.shown(book.what_if.verdict(here)),
         styles.variant("t_label", indent=1) if every else style("text_i"),
     )
     if at is None:
@@ -202,13 +189,13 @@ def _strip(book: Book, first: int, end: int, last: int) -> None:
         sentence=Raw("=IF(Checks_Failed>0,First_Fault,Floor_Told_Sentence)", book.value(book.sym("floor_told"))),
         stamp=book.stamp, put=book.putter(book.sheet(TITLE)),
         tiles=[
-            Tile(1, 1, words["as_entered"], total(0), shown(_verdict(book, 0))),
+            Tile(1, 1, words["as_entered"], total(0), shown(book.what_if.verdict(0))),
             Tile(2, 4, words["most"],
                  shown(Raw(f'=IF({helps}>0,INDEX({names},MATCH({helps},{savings},0)),"{words["nothing"]}")', name)),
                  shown(Raw(f'=IF({helps}>0,FIXED({helps},1)&" GB less","")', less)),
                  "tile_text"),
-            Tile(5, 6, words["all"], total(every), shown(_verdict(book, every))),
-            Tile(7, last - 1, words["here"], shown(book.sym("gpu_choice")), shown(book.sym("card_here")), "tile_text"),
+            Tile(5, 6, words["all"], total(every), shown(book.what_if.verdict(every))),
+            compare.here(book, 7, last - 1),
         ],
     )  # fmt: skip
 
@@ -235,7 +222,7 @@ def _grown(book: Book, row: int, last: int) -> int:
         for column, job in ((_TOTAL, plain), (_SHARE + 1, checkpointed)):
             put(here, column, book.shown(jobs.cell(job, "total_shown_gb")), styles["r_calc1"])
         for column, job in ((_SAVING, plain), (_TIME, checkpointed)):
-            put(here, column, book.shown(_verdict(book, job)), styles["r_text_i"])
+            put(here, column, book.shown(book.what_if.verdict(job)), styles["r_text_i"])
         put(here, _SHARE, "", styles["r_label"])
     end = first + len(_GROWN) - 1
     for column in (_SAVING, _TIME):

@@ -13,6 +13,7 @@ from ...planning.search import Question, limit_of, middle, questions, steps_of
 from .. import page
 from ..book import Raw
 from ..jobtable import ROW, JobTable
+from . import checks
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -115,7 +116,7 @@ def _write_block(book: Book, block: _Block, row: int) -> int:
     _head(book, row, heading, [*((label, unit) for label in _BESIDE), *_labels(book, table)])
     limit = limit_of(job, question)
     first = row + 2
-    highest = book.cell_name(limit) if isinstance(limit, str) else _limit_cell(book, question, row + 1)
+    highest = book.cell_name(limit) if isinstance(limit, str) else checks.bounds(job, question.vary)[1]
     for at, (low, high, tried, holds, values) in enumerate(block.rows):
         here = first + at
 
@@ -142,13 +143,6 @@ def _write_block(book: Book, block: _Block, row: int) -> int:
     put(end, 2, book.guarded(Raw(f"={found}", block.answer), "NA()"), styles["r_calc0"])
     book.define(public_name(question.name), TITLE, end, 2)
     return end + 2
-
-
-def _limit_cell(book: Book, question: Question, row: int) -> str:
-    """The largest value that the input may take, as it stands on Checks."""
-    from . import checks
-
-    return checks.bounds(book.job, question.vary)[1]
 
 
 def _write_pair(book: Book, search: Search, row: int) -> int:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...formula.render import column_name
 from .. import page
 from ..book import Raw
 from ..inputs import row_fault
 from ..page import Tile
-from . import checks
+from . import checks, compare
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -201,12 +200,8 @@ def _crossing(book: Book, sensitivity: Sensitivity, row: int, column: int, what:
 
 
 def _value(book: Book, sensitivity: Sensitivity, job: int, what: str) -> Any:
-    results = book.what_if.results(sensitivity.jobs[job])
-    if book.what_if.breaks(sensitivity.jobs[job]):
-        return sensitivity.words["broken"]
-    if what == "total":
-        return results["total_shown_gb"]
-    return book.job.tables["verdicts"].columns["shown"][results["verdict_code"] - 1]
+    row, jobs = sensitivity.jobs[job], book.what_if
+    return jobs.results(row)["total_shown_gb"] if what == "total" and not jobs.breaks(row) else jobs.word(row)
 
 
 # ---------------------------------------------------------------------- the workings
@@ -295,13 +290,10 @@ def _job_row(book: Book, sensitivity: Sensitivity, job: int) -> None:
         page.cell(_FIRST + n, columns["fault"], row_fixed=True, column_fixed=True)
         for n in (job // sensitivity.size, sensitivity.size + job % sensitivity.size)
     )
-    wrong = sensitivity.words["broken"]
     put(row, 1, jobs.rows[at][0], styles["r_label"])
-    word = f"INDEX({column_name('verdicts', 'shown')},{jobs.address(at, 'verdict_code')})"
-    faults = f"{down}+{across}+{jobs.broken(at)}"
-    put(row, 2, Raw(f'=IF({faults}>0,"{wrong}",{word})', _value(book, sensitivity, job, "verdict")), styles["r_text_r"])
+    put(row, 2, jobs.verdict(at, f"{down}+{across}+"), styles["r_text_r"])
     verdict, total = page.cell(row, 2, column_fixed=True), jobs.address(at, "total_shown_gb")
-    shown = f'=IF({verdict}="{wrong}","{wrong}",{total})'
+    shown = f'=IF({verdict}="{jobs.check}","{jobs.check}",{total})'
     put(row, 3, Raw(shown, _value(book, sensitivity, job, "total")), styles["r_calc1"])
 
 
@@ -318,12 +310,12 @@ def _strip(book: Book, sensitivity: Sensitivity, last: int) -> None:
              words["tile_notes"][at], "tile_count")
         for at, ((first, end), state) in enumerate(zip(((1, 1), (2, 3), (4, 5)), states, strict=True))
     ]  # fmt: skip
-    tiles.append(
-        Tile(6, last - 1, words["here"], shown(book.sym("gpu_choice")), shown(book.sym("card_here")), "tile_text")
-    )
+    tiles.append(compare.here(book, 6, last - 1))
     labels = [sensitivity.labels[sensitivity.keys.index(key)] for key in sensitivity.axes]
-    told = Raw(f'={ROWS}&" down, "&{COLUMNS}&" across; all else as entered on Sizing."',
-               f"{labels[0]} down, {labels[1]} across; all else as entered on Sizing.")  # fmt: skip
+    known = "*".join(f"SUMPRODUCT(({INPUTS}={name})*1)" for name in (ROWS, COLUMNS))
+    down, across = words["told"]
+    told = Raw(f'=IF(({ROWS}<>{COLUMNS})*{known}>0,{ROWS}&"{down}"&{COLUMNS}&"{across}","{words["choice"]}")',
+               f"{labels[0]}{down}{labels[1]}{across}")  # fmt: skip
     page.strip(
         book.sheet(TITLE), book.styles, last_column=last, title=words["title"],
         sentence=Raw(f"=IF(Checks_Failed>0,First_Fault,{told.formula[1:]})", told.value),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...formula.render import column_name
 from .. import page
 from ..book import Raw
 from ..jobtable import JobTable, write_job_table
@@ -29,6 +30,7 @@ class WhatIf:
     def __init__(self, book: Book) -> None:
         self.book = book
         self.rules = book.job.fault_rules
+        self.check: str = book.look["states"]["check"]["word"]
         self.table = JobTable(book.job, RESULTS, self.rules)
         self.worked = {key: book.values.get(key) for key in self.table.inputs}
         self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
@@ -67,6 +69,16 @@ class WhatIf:
     def breaks(self, row: int) -> int:
         """How many rules between inputs a row breaks."""
         return sum(1 - self.results(row)[rule] for rule in self.rules)
+
+    def verdict(self, row: int, faults: str = "") -> Raw:
+        """The verdict of a row as a word; one that breaks a rule, or where other faults count above 0, has none."""
+        shown = f"INDEX({column_name('verdicts', 'shown')},{self.address(row, 'verdict_code')})"
+        return Raw(f'=IF({faults}{self.broken(row)}>0,"{self.check}",{shown})', self.word(row))
+
+    def word(self, row: int) -> str:
+        """The same as the workbook opens."""
+        words = self.book.job.tables["verdicts"].columns["shown"]
+        return self.check if self.breaks(row) else str(words[self.results(row)["verdict_code"] - 1])
 
     @property
     def beside(self) -> int:
