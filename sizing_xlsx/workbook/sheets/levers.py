@@ -115,7 +115,12 @@ def _lever_row(book: Book, row: int, name: str, at: int | None) -> None:
     put, words = book.putter(ws), book.levers.words
     every = at == len(levers.levers)
     form = "t" if every else "r"
-    ws.set_row(row, book.look["rows"]["input_wrapped"])
+    widths = book.look["sheets"][TITLE]["widths"]
+    costs = {_TIME: "", _QUALITY: ""} if at is None or every else {
+        _TIME: levers.levers[at]["time"], _QUALITY: levers.levers[at]["quality"],
+    }  # fmt: skip
+    wrapped = page.wrapped_height(*((text, widths[column]) for column, text in costs.items()))
+    ws.set_row(row, max(book.look["rows"]["input"], wrapped))
     here = 0 if at is None else levers.rows[at]
     total, before = jobs.address(here, "total_shown_gb"), jobs.address(0, "total_shown_gb")
     now, then = jobs.results(here)["total_shown_gb"], jobs.results(0)["total_shown_gb"]
@@ -146,10 +151,8 @@ def _lever_row(book: Book, row: int, name: str, at: int | None) -> None:
     share = page.cell(row, _SAVING, column_fixed=True)
     part = 1 - now / then if changed and alike else "–"
     put(row, _SHARE, book.shown(Raw(f'=IF(ISNUMBER({share}),1-{total}/{before},"–")', part)), style("share"))
-    time, quality = ("", "") if every else (levers.levers[at]["time"], levers.levers[at]["quality"])
-    wrapped = styles.variant(f"{form}_help", indent=1)
-    put(row, _TIME, time, wrapped)
-    put(row, _QUALITY, quality, wrapped)
+    for column, text in costs.items():
+        put(row, column, text, styles.variant(f"{form}_help", indent=1))
 
 
 def _told(book: Book, at: int) -> Any:
