@@ -568,7 +568,7 @@ def test_texts_of_a_results_file_never_become_formulas(tmp_path: Path) -> None:
 def test_read_results_says_why_a_row_is_not_used(tmp_path: Path) -> None:
     found = read_results(write_results(tmp_path, rows_of_all_kinds()))
     assert [run.skipped for run in found] == [
-        "replaced by a later row", "", "", "", "", "", "", "", "not run", "failed", "of another job", "of another backend", "",
+        "replaced", "", "", "", "", "", "", "", "not_run", "failed", "other_job", "other_backend", "",
     ]  # fmt: skip
     assert found[1].inputs == {"base_model": SMOL, "batch_size": 4, "gpu_choice": "NVIDIA L4"}
     assert found[3].peak_allocated_bytes is None

@@ -11,10 +11,11 @@ from conftest import MAIN, Book, Opened
 from engines import Formualizer
 
 from sizing_xlsx.workbook.guide import ANSWERS, read_guide
-from sizing_xlsx.workbook.sheets.start import CHECK, REASON, RECOMMENDED, answer_name
+from sizing_xlsx.workbook.sheets.start import REASON, RECOMMENDED, answer_name
 from sizing_xlsx.workbook.template import load_template
 
-START = load_template("lora")["start"]
+TEMPLATE = load_template("lora")
+START, CHECK = TEMPLATE["start"], TEMPLATE["book"]["check_input"]
 GUIDE = read_guide(START["guide"], "guide")
 NAMES = {option["id"]: option["name"] for option in START["guide"]["options"]}
 WORKED = {"lora": "fine_tuned", "training": "custom"}

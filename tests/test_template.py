@@ -26,7 +26,7 @@ EDITS = [
     ('title = "LoRA fine-tuning on one GPU"', "title = 5", "title is 5; it must be a text"),
     ('subject = "', 'subject = ""', "lora.toml: "),
     ('term = "loss_forward_moment"', 'term = "nope"', "nope is no input"),
-    ('rows = "lora"', "", "validation 1 lacks rows"),
+    ('rows = "lora"', "", "lora.toml and validation.toml: rows is missing; it must be a text"),
 ]
 
 
@@ -59,8 +59,15 @@ def test_a_wrong_template_is_refused_before_anything_is_written(
         ("start.toml", "Unsure: {unsure_answers:0}", "Unsure: {unsure_answer:0}", "unsure_answer is no input"),
         ("start.toml", 'memory: {title}"', 'memory: {titel}"', "in braces it may say {title}"),
         ("start.toml", 'job = "lora"', 'job = "lore"', "lore.toml is missing"),
-        ("summary.toml", "[signed]", "[sign]", "summary 1 lacks signed"),
+        ("summary.toml", "[signed]", "[sign]", "sign.date is no text that a sheet shows; did you mean signed.date"),
         ("summary.toml", "{total_shown_gb:1} of", "{total_shown:1} of", "total_shown is no input"),
+        ("sizing.toml", 'headroom = "Headroom"', "", "sizing.toml: tiles.headroom is missing; it must be a text"),
+        ("sizing.toml", "no_item", "no_itme", "no_itme is no text that a sheet shows; did you mean no_item"),
+        ("sizing.toml", "{failed} of", "{fialed} of", "in braces it may say {failed}, {count}, {ending}"),
+        ("sizing.toml", '"Headroom"', '"Headroom {count}"', "nothing in braces is filled in there"),
+        ("sizing.toml", '" fails", ', "", "checks.endings is \"[' fail']\"; it must be a list of 2 texts"),
+        ("chart_data.toml", "{usable_shown_gb:1}", "{usable_shown:1}", "usable_shown is no input"),
+        ("book.toml", '"CHECK INPUT"', '"LOOK HERE"', 'it must begin with "Check"'),
         ("lora.toml", 'unseen_kind = "no"', 'unseen_kind = "never"', "unseen_kind = 'never'; it must be one of yes"),
     ],
 )
@@ -83,6 +90,8 @@ def test_wrong_words_of_start_and_summary_are_refused(
         ("size = 11", "size = -3", "size is -3"),
         ('ink = "1F2A37"', 'ink = "#zzz"', "palette.ink is '#zzz'"),
         ("[rows]", "[rowz]", "the section rows is missing"),
+        ('y_title = "Error"', "", "charts.error_by_run.y_title is None; it must be a text"),
+        ("Page {page}", "Page {side}", "in braces it may say {page}, {pages}"),
     ],
 )
 def test_a_wrong_look_is_refused(templates: Path, tmp_path: Path, old: str, new: str, words: str) -> None:

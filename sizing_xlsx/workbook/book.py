@@ -17,17 +17,18 @@ from ..formula.domains import nearest
 from ..formula.engine import value_of
 from ..formula.expression import Expr, name
 from ..formula.job import Job
-from ..formula.primitives import fixed, joined
 from ..formula.render import column_name, public_name, ranges_in, sheet_formula
 from ..formula.units import kind_of
 from .own_runs import SPARE_ROWS
 from .styles import Styles, load_look, workbook_options
+from .words import filled, quoted, spelled
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
     from ..presets.catalogue import Presets
     from .own_runs import OwnRun
+    from .provenance import Provenance
     from .public_runs import PublicRuns
     from .scenarios import Place, Scenarios
     from .sheets.compare import Compare
@@ -46,6 +47,17 @@ class Raw(NamedTuple):
 
     formula: str
     value: Any
+
+    @property
+    def inner(self) -> str:
+        """The formula as a part of another one."""
+        return self.formula.removeprefix("=")
+
+
+def told(text: str, **parts: Raw) -> Raw:
+    """A text of a template as a formula with its value; parts: what its braces name."""
+    formula = spelled(text, **{key: part.inner for key, part in parts.items()})
+    return Raw(f"={formula}", filled(text, **{key: str(part.value) for key, part in parts.items()}))
 
 
 @cache
@@ -86,17 +98,24 @@ class Book:
         job: Job,
         template: Mapping[str, Any],
         presets: Presets,
-        stamp: str,
-        provenance: Mapping[str, str],
+        version: str,
+        data_date: str,
+        provenance: Provenance,
         results: Sequence[OwnRun] = (),
     ) -> None:
         import xlsxwriter
 
         self.job, self.template, self.presets = job, template, presets
-        self.stamp, self.provenance, self.results = stamp, provenance, results
+        self.words: Mapping[str, Any] = template["book"]  # those that all sheets share
+        self.provenance, self.results = provenance, results
+        self.stamp = filled(self.words["stamp"], version=version, date=data_date)
+        self.footer = filled(self.words["footer"], file="&F", version=version)
         self.spare_rows = SPARE_ROWS  # of Validation, for runs that come later
         self.told: dict[str, str] = {}  # further provenance, of figures on Validation
         self.look = load_look()
+        check, word = self.words["check_input"], self.look["states"]["check"]["word"]
+        if not check.casefold().startswith(word.casefold()):
+            raise ValueError(f'book.toml: check_input is "{check}"; it must begin with "{word}", as look.toml says')
         self.workbook = xlsxwriter.Workbook(
             str(path) if isinstance(path, Path) else path,
             {**workbook_options(self.look), "strings_to_formulas": False, "strings_to_urls": False, "in_memory": True},
@@ -109,7 +128,6 @@ class Book:
         self.sentences: dict[str, Any] = {}
         self.aliases: dict[str, str] = {}
         self.guards: dict[str, Any] = {}
-        self.footer = f"&F, {stamp.partition(',')[0].lower()}"
         self.used_columns = {found for key in job.order for found in ranges_in(job.trees[key])}
         names = {table for table, _ in self.used_columns}
         names |= {declared.domain.table for declared in job.inputs.values() if isinstance(declared.domain, Choice)}
@@ -157,13 +175,9 @@ class Book:
                 return str(facts[symbol].label)
         return symbol.replace("_", " ")
 
-    def joined(self, text: str, figure: Expr) -> Any:
-        """A label with a figure in it, to 0.1."""
-        return joined(text, fixed(figure, 1))
-
     def shown(self, content: Any, words: str = "–") -> Raw:
         """A formula that gives way to words while an input is faulty."""
-        return self.guarded(content, f'"{words}"')
+        return self.guarded(content, quoted(words))
 
     def displayed(self, tree: Expr) -> Raw:
         """A figure that gives way to a dash where what it rests on is faulty; for display alone."""

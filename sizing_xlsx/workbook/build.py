@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any, BinaryIO
 
 from .. import __version__
 from ..formula.job import Job
-from ..formula.render import sheet_formula
 from ..jobs import JOBS, make_job, plain_job
 from ..paths import presets_folder
 from ..presets.catalogue import Presets
@@ -20,6 +17,7 @@ from . import figures
 from .book import Book
 from .carry import record
 from .own_runs import RESULTS_FILE, OwnRun, read_results, said_of
+from .provenance import provenance_of, spoken
 from .public_runs import PublicRuns
 from .sheets import (
     chart_data,
@@ -50,7 +48,6 @@ RESULTS = (
     "published_total_reserved_gb", "traced_peak_allocated_gb", "traced_total_reserved_gb", "largest_batch_size",
     "largest_sequence_length",
 )  # fmt: skip
-SHOWN_FILES = 5  # of a planner's own, by name
 SHEETS = (
     "Start", "Sizing", "Compare", "Levers", "Crossover", "Sensitivity", "Scenarios",
     "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks", "Chart data",
@@ -132,26 +129,20 @@ def write_book(
     """
     job = workbook_job(name, presets, opened_on)
     day = _data_date((folder or presets_folder()) / "release.toml")
-    spoken = f"{day.day} {day:%B} {day.year}"
-    provenance = {
-        "Version": f"sizing_xlsx {__version__}",
-        "Data": f"as of {spoken}",
-        "Formulas": f"hash {formula_hash(job)}: every formula of this workbook, rendered",
-        "Presets": f"hash {data_hash(folder or presets_folder())}: every file under presets/",
-    }
-    if presets.own:
-        provenance["Own models and cards"] = own_files(presets)
-    book = Book(path, job, template, presets, f"Version {__version__}, data of {spoken}", provenance, results)
+    words = template["book"]
+    data_date = spoken(day, words)
+    provenance = provenance_of(job, presets, folder or presets_folder(), data_date, words["provenance"])
+    book = Book(path, job, template, presets, __version__, data_date, provenance, results)
     book.spare_rows += more_spare_rows
     if results:
-        book.told["Own runs"] = said_of(results, name)
+        book.told[words["own_runs"]["name"]] = said_of(results, name, words["own_runs"])
     if traces := getattr(presets, template["validation"]["rows"] + "_trace"):
-        book.told["Step traces"] = "; ".join(dict.fromkeys(trace["source"] for trace in traces))
+        book.told[words["provenance"]["step_traces"]] = "; ".join(dict.fromkeys(trace["source"] for trace in traces))
     book.workbook.set_properties(
         {
             "title": template["title"],
             "subject": template["subject"],
-            "comments": "; ".join(f"{key}: {value}" for key, value in provenance.items()),
+            "comments": "; ".join(f"{key}: {value}" for key, value in provenance.lines(words["provenance"]).items()),
             "created": datetime(day.year, day.month, day.day),
         }
     )
@@ -169,7 +160,7 @@ def write_book(
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
         book.say(key, sentence(text, book.sym))
-    book.guards["fit_verdict"] = lambda content: book.guarded(content, '"CHECK INPUT"')
+    book.guards["fit_verdict"] = lambda content: book.shown(content, words["check_input"])
     for result in RESULTS:
         book.guards[result] = lambda content: book.guarded(content, "NA()")
     for write in (
@@ -192,33 +183,3 @@ def _data_date(path: Path) -> date:
 def _count_checks(book: Book) -> int:
     faults = sum(1 for rule in book.job.checks.values() if rule.fault)
     return 1 + len(book.job.inputs) + faults + len(checks.SUMS)  # 1: the job that is chosen
-
-
-def formula_hash(job: Job) -> str:
-    """A short hash of every formula and constant of a job."""
-    digest = hashlib.sha256()
-    for key in job.order:
-        digest.update(f"{key}{sheet_formula(job.trees[key])}\n".encode())
-    for key, constant in job.constants.items():
-        digest.update(f"{key}={constant.value!r}\n".encode())
-    return digest.hexdigest()[:12]
-
-
-def own_files(presets: Presets) -> str:
-    """The files that a planner's own models and cards come from, each with a hash of its content."""
-    digests: dict[str, list[str]] = {}
-    for row in presets.own:
-        digests.setdefault(f"{row.file} (hash {row.digest})", []).append(row.name)
-    files = [f"{file}: {names[0] if len(names) == 1 else f'{len(names)} rows'}" for file, names in digests.items()]
-    more = f"; {len(files) - SHOWN_FILES} more files" if len(files) > SHOWN_FILES else ""
-    return "; ".join(files[:SHOWN_FILES]) + more
-
-
-def data_hash(folder: Path) -> str:
-    """A short hash of the names and contents of every preset file."""
-    digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.suffix in (".csv", ".toml", ".json"):
-            digest.update(str(file.relative_to(folder)).replace(os.sep, "/").encode())
-            digest.update(file.read_bytes().replace(b"\r\n", b"\n"))
-    return digest.hexdigest()[:12]

@@ -116,7 +116,6 @@ def memory_by_part(
     title: CellRef,
     categories: RangeRef,
     parts: Sequence[Bars],
-    axis_title: str = "Memory, GB",
     layout: str = "memory_by_part",
 ) -> Chart:
     """Horizontal stacked bars, one a category, lowest category first.
@@ -145,7 +144,7 @@ def memory_by_part(
             }
         series = {"name": part.name, "categories": categories, "values": part.values, "gap": settings["gap"]}
         chart.add_series({**series, **shown})
-    chart.set_x_axis(_axis(look, title=axis_title, grid=True, minimum=0))
+    chart.set_x_axis(_axis(look, title=settings["axis_title"], grid=True, minimum=0))
     chart.set_y_axis(_axis(look, token="ink", form="general"))
     _dress(chart, look, title, settings["plot"])
     return chart
@@ -163,7 +162,6 @@ def total_by(
     capacity: Points,
     job: Points,
     boundary: Points,
-    y_title: str = "Memory, GB",
     x_max: float | None = None,
     x_unit: float | None = None,
 ) -> Chart:
@@ -184,9 +182,10 @@ def total_by(
             _line(chart, look, points, token, dash, width)
     _marked(chart, look, job, "ink", "circle", 9)
     _marked(chart, look, boundary, "series_boundary", "diamond", 10)
+    settings = look["charts"]["total_by"]
     chart.set_x_axis(_axis(look, title=x_title, minimum=0, maximum=x_max, unit=x_unit))
-    chart.set_y_axis(_axis(look, title=y_title, grid=True, minimum=0))
-    _dress(chart, look, title, look["charts"]["total_by"]["plot"])
+    chart.set_y_axis(_axis(look, title=settings["y_title"], grid=True, minimum=0))
+    _dress(chart, look, title, settings["plot"])
     return chart
 
 
@@ -199,8 +198,6 @@ def predicted_against_measured(
     above: Points,
     below: Points,
     levers: Sequence[Points],
-    x_title: str = "Measured peak, GB",
-    y_title: str = "Traced peak, GB",
     minimum: float | None = None,
     maximum: float | None = None,
 ) -> Chart:
@@ -221,8 +218,8 @@ def predicted_against_measured(
     for points, (token, shape, size) in zip(levers, marks, strict=False):
         _marked(chart, look, points, token, shape, size, hollow=shape in settings["hollow"])
     log: dict[str, Any] = {"grid": True, "minimum": minimum, "maximum": maximum, "log": True, "crossing": "min"}
-    chart.set_x_axis(_axis(look, title=x_title, **log))
-    chart.set_y_axis(_axis(look, title=y_title, **log))
+    chart.set_x_axis(_axis(look, title=settings["x_title"], **log))
+    chart.set_y_axis(_axis(look, title=settings["y_title"], **log))
     _dress(chart, look, title, settings["plot"], hidden_entries=[2])
     return chart
 
@@ -234,8 +231,6 @@ def error_by_run(
     title: CellRef,
     traced: Points,
     published: Points,
-    x_title: str = "Measured peak, GB",
-    y_title: str = "Error",
     minimum: float | None = None,
     maximum: float | None = None,
     error_range: tuple[float, float] | None = None,
@@ -249,11 +244,12 @@ def error_by_run(
     _marked(chart, look, published, "series_boundary", "diamond", 9)
     _marked(chart, look, traced, "series_activations", "circle", 7)
     low, high = error_range or (None, None)
-    chart.set_x_axis(_axis(look, title=x_title, minimum=minimum, maximum=maximum, log=True, crossing="min"))
+    settings = look["charts"]["error_by_run"]
+    chart.set_x_axis(_axis(look, title=settings["x_title"], minimum=minimum, maximum=maximum, log=True, crossing="min"))
     chart.set_y_axis(
         _axis(
             look,
-            title=y_title,
+            title=settings["y_title"],
             form="axis_percent",
             grid=True,
             minimum=low,
@@ -262,7 +258,7 @@ def error_by_run(
             crossing="min",
         )
     )
-    _dress(chart, look, title, look["charts"]["error_by_run"]["plot"])
+    _dress(chart, look, title, settings["plot"])
     return chart
 
 
@@ -274,7 +270,6 @@ def totals_by_size(
     x_title: str,
     formats: Sequence[Points],
     capacity: Points,
-    y_title: str = "Total to size against, GB",
 ) -> Chart:
     """Total of a job against the size of its model on two log axes, a series a format.
 
@@ -287,7 +282,7 @@ def totals_by_size(
     for points, (token, shape, size) in zip(formats, marks, strict=False):
         _marked(chart, look, points, token, shape, size)
     chart.set_x_axis(_axis(look, title=x_title, form="axis_decimal", log=True, crossing="min"))
-    chart.set_y_axis(_axis(look, title=y_title, grid=True, log=True, crossing="min"))
+    chart.set_y_axis(_axis(look, title=settings["y_title"], grid=True, log=True, crossing="min"))
     _dress(chart, look, title, settings["plot"])
     return chart
 

@@ -8,11 +8,15 @@ from ..formula.declare import Choice, Input, Number, Whole
 from ..formula.domains import allowed
 from ..formula.render import column_name, public_name
 from . import page
+from .jobtable import NOT_GIVEN
+from .words import filled
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
     from .book import Book
+
+LONGEST_TITLE, LONGEST_MESSAGE = 32, 255  # characters of a prompt's title and text
 
 
 class CheckedInput(NamedTuple):
@@ -47,20 +51,15 @@ def validation(book: Book, key: str, cell: str = "", highest: str = "") -> dict[
     """The data validation of an input: a dropdown over a table's names, or bounds.
 
     cell: the first cell, where the input is a column of a job table and not the cell of its name; there an
-    optional input that is not given says "none". highest: what a bound that is a term is in that row.
+    optional input that is not given says NOT_GIVEN. highest: what a bound that is a term is in that row.
     """
     declared = book.job.inputs[key]
     domain = declared.domain
-    not_given = "none" if declared.optional and cell else ""
-    words = allowed(book.job, key) + (f' or "{not_given}"' if not_given else "")
-    rule: dict[str, Any] = {
-        "ignore_blank": declared.optional and not cell,
-        "input_title": declared.label[:32],
-        "input_message": _cut(f"{declared.help} Enter {words}."),
-        "error_title": declared.label[:32],
-        "error_message": _cut(f"Enter {words}."),
-        "error_type": "stop",
-    }
+    not_given = NOT_GIVEN if declared.optional and cell else ""
+    right = allowed(book.job, key)
+    if not_given:
+        right = filled(book.words["prompt"]["or_word"], right=right, word=not_given)
+    rule = {"ignore_blank": declared.optional and not cell, **prompt(book, declared.label, declared.help, right)}
     if isinstance(domain, Choice):
         return {**rule, "validate": "list", "source": "=" + column_name(domain.table, None)}
     word = domain.word if isinstance(domain, Whole) and domain.word else not_given
@@ -74,11 +73,23 @@ def validation(book: Book, key: str, cell: str = "", highest: str = "") -> dict[
     return {**rule, "validate": kind, "criteria": "between", "minimum": domain.low, "maximum": domain.high}
 
 
+def prompt(book: Book, label: str, what: str, right: str) -> dict[str, Any]:
+    """What a cell says when it is chosen, and when something else is typed: what it is, and what is right."""
+    words = book.words["prompt"]
+    return {
+        "input_title": label[:LONGEST_TITLE],
+        "input_message": _cut(filled(words["message"], what=what, right=right)),
+        "error_title": label[:LONGEST_TITLE],
+        "error_message": _cut(filled(words["refused"], right=right)),
+        "error_type": "stop",
+    }
+
+
 def fault_formulas(book: Book, key: str, row: int) -> CheckedInput:
     """How the Checks sheet finds fault with an input: 1 when it is not what it must be, else 0.
 
     The row holds the value as entered in column C, the lowest and highest in E and F, and a choice's row in G. An
-    optional input that is not given is a blank cell on Sizing, and "none" in a row of Scenarios.
+    optional input that is not given is a blank cell on Sizing, and NOT_GIVEN in a row of Scenarios.
     """
     declared = book.job.inputs[key]
     domain, typed = declared.domain, f"$C{row}"
@@ -94,7 +105,7 @@ def fault_formulas(book: Book, key: str, row: int) -> CheckedInput:
     if declared.optional:
         absent = f"1-ISBLANK({public_name(key)})"
         if declared.follows_job:
-            absent = f'IF(Scenario_Row>0,1-({typed}="none"),{absent})'
+            absent = f'IF(Scenario_Row>0,1-({typed}="{NOT_GIVEN}"),{absent})'
         return CheckedInput(None, f"=IF(ISNUMBER({typed}),{in_range},{absent})")
     return CheckedInput(None, f"=IF(ISNUMBER({typed}),{in_range},1)")
 
@@ -111,10 +122,10 @@ def row_fault(book: Book, key: str, cell: str, bounds: tuple[str, str]) -> str:
     whole = f"*({cell}=INT({cell}))" if isinstance(domain, Whole) else ""
     highest = f"*({cell}<={bounds[1]})" if bounds[1] else ""
     in_range = f"1-({cell}>={bounds[0]}){highest}{whole}"
-    word = domain.word if isinstance(domain, Whole) and domain.word else "none" if declared.optional else ""
+    word = domain.word if isinstance(domain, Whole) and domain.word else NOT_GIVEN if declared.optional else ""
     other = f'IF(ISTEXT({cell}),1-({cell}="{word}"),1)' if word else "1"
     return f"=IF(ISNUMBER({cell}),{in_range},{other})"
 
 
-def _cut(text: str, length: int = 255) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LONGEST_FORMULA = 160
 DEEPEST_NESTING = 3
+NOT_GIVEN = "none"  # what an optional input's cell holds, in workbooks of every language
 ROW = "{row}"  # stands for a row's number in the formulas of a table
 
 
@@ -148,7 +149,7 @@ def write_job_table(
     """Write the rows of a job table on a sheet of its own, from `first_row` (0-based) and column B on.
 
     rows: label, the job's inputs as values, and what their cells hold where that is not the value itself (a
-    formula). An optional input that is not given says "none". The results come first, and only they are printed.
+    formula). An optional input that is not given says NOT_GIVEN. The results come first, and only they are printed.
     typed_from: the row, from 0, from which on inputs that are values can be typed over.
     """
     ws, styles = book.sheet(title), book.styles
@@ -176,5 +177,5 @@ def write_job_table(
                 content = cells.get(key, value)
                 if typed_from is not None and at >= typed_from and key not in cells:
                     style = styles[typed_style(job, key)]
-                book.put(ws, row, column, "none" if content is None else content, style)
+                book.put(ws, row, column, NOT_GIVEN if content is None else content, style)
     page.print_area(ws, first_row + len(rows) - 1, 1 + len(table.results))

@@ -16,7 +16,9 @@ from ..formula.render import public_name
 from ..measure.run import BEYOND_FORMULAS, NOT_OF_A_RUN, OF_A_STACK, SETTINGS
 from ..presets.csv_file import NUMBER, WHOLE, read_cell, read_lines
 from ..presets.names import one_line, shown
+from .jobtable import NOT_GIVEN as NOT_GIVEN
 from .jobtable import inputs_used
+from .words import filled
 
 if TYPE_CHECKING:
     from ..formula.job import Job
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 RESULTS_FILE = "verify-results.csv"  # looked for beside the workbooks
 SPARE_ROWS = 24
 KEY = "Validation_Run"
-COMPLETED, OUT_OF_MEMORY = "Completed", "Out of memory"
-NOT_GIVEN = "none"  # what an optional input's cell holds
+COMPLETED, OUT_OF_MEMORY = "Completed", "Out of memory"  # written into workbooks of every language
 
 # What is predicted and measured of a run, and therefore which inputs its row has.
 PREDICTIONS = (
@@ -56,7 +57,8 @@ class OwnRun(NamedTuple):
     """One row of a results file.
 
     where: file and line, as a sentence names them. outcome: "ok" or "oom". Bytes are None where not known.
-    inputs: those that the row gives, as the formulas take them. skipped: why the row is not used, "" where it is.
+    inputs: those that the row gives, as the formulas take them. skipped: why the row is not used, by its name in the
+    table own_runs.skipped of book.toml, "" where it is used.
     """
 
     where: str
@@ -99,22 +101,31 @@ def read_results(path: Path, jobs: Mapping[str, Job] | None = None, unsized: Col
         if not row.skipped:
             last[row.job, row.id.casefold(), row.backend] = at
     used = {*last.values()}
-    later = "replaced by a later row"
+    later = "replaced"
     return [row if row.skipped or at in used else row._replace(skipped=later) for at, row in enumerate(rows)]
 
 
-def said_of(rows: Iterable[OwnRun], job: str) -> str:
-    """What a workbook says of the results file it was made with: the rows used, and those skipped with reasons."""
+def said_of(rows: Iterable[OwnRun], job: str, words: Mapping[str, Any]) -> str:
+    """What a workbook says of the results file it was made with: the rows used, and those skipped with reasons.
+
+    words: the table own_runs of book.toml.
+    """
     used, reasons = 0, dict[str, int]()
     for row in rows:
-        reason = row.skipped or ("" if row.job == job else "of another job")
+        reason = row.skipped or ("" if row.job == job else "other_job")
         used += not reason
         if reason:
             reasons[reason] = reasons.get(reason, 0) + 1
-    skipped = sum(reasons.values())
-    why = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-    rows_used = "1 row used" if used == 1 else f"{used:,} rows used"
-    return f"{RESULTS_FILE}: {rows_used}, {skipped:,} skipped{f' ({why})' if why else ''}"
+    facts = {
+        "file": RESULTS_FILE,
+        "used": words["one_used"] if used == 1 else filled(words["used"], count=f"{used:,}"),
+        "count": f"{sum(reasons.values()):,}",
+    }
+    if not reasons:
+        return filled(words["told"], **facts)
+    told = words["skipped"]
+    why = (filled(words["why"], count=str(count), reason=told[reason]) for reason, count in reasons.items())
+    return filled(words["told_why"], **facts, why=", ".join(why))
 
 
 def _own_jobs() -> dict[str, Job]:
@@ -139,15 +150,15 @@ def _row(
         raise ValueError(f"{where}, column outcome is {shown(outcome)}; it should be one of {', '.join(OUTCOMES)}")
     reason = ""
     if found["job"] not in jobs:
-        reason = "of another job"
+        reason = "other_job"
     elif found["backend"] not in (MEASURED, TRACED):
-        reason = "of another backend"
+        reason = "other_backend"
     elif outcome not in ("ok", "oom"):
-        reason = outcome
+        reason = outcome.replace(" ", "_")
     elif cells.get("base_model") in unsized or cells.get("config"):
-        reason = "of a model without formulas here"
+        reason = "no_formulas"
     elif any(cells.get(column, "") not in ("", SETTINGS[column][0]) for column in BEYOND_FORMULAS):
-        reason = "with a setting that no formula knows"
+        reason = "unknown_setting"
     elif outcome == "ok" and peak is None:
         raise ValueError(
             f'{where}, column peak_allocated_bytes is ""; it should be a whole number of bytes where the outcome is ok'

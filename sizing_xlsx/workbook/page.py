@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .styles import Look, Styles, colour
+from .words import filled
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -125,9 +126,10 @@ def set_page(
 def footer(look: Look, file_and_version: str) -> str:
     """The footer: file and version, sheet, page of pages."""
     font = f'&"{look["font"]},Regular"&{look["print"]["footer_size"]}'
+    number = filled(look["print"]["page_number"], page="&P", pages="&N")
     # A figure right after the size would be read as part of it.
     gap = " " if file_and_version[:1].isdigit() else ""
-    return f"&L{font}{gap}{file_and_version}&C{font}&A&R{font}Page &P of &N"
+    return f"&L{font}{gap}{file_and_version}&C{font}&A&R{font}{number}"
 
 
 def print_area(ws: Worksheet, last_row: int, last_column: int, breaks: Sequence[int] = ()) -> None:

@@ -22,6 +22,7 @@ from .own_runs import (
     inputs_of,
     merged,
 )
+from .words import filled
 
 if TYPE_CHECKING:
     from ..formula.job import Job
@@ -29,16 +30,8 @@ if TYPE_CHECKING:
 
 OWN = "own"  # the lever of the runs that are not of the sweep
 VISIBLE = ("batch_size", "sequence_length", "activation_checkpointing")  # inputs that stand on Validation itself
-_LEVERS = {
-    "baseline": "Baseline", "batch_size": "Batch", "seq_len": "Sequence", "lora_rank": "Rank",
-    "checkpointing": "Checkpointing", "adapter_placement": "Adapter layers", "base_precision": "Base format",
-    "combined": "Combined", "optimizer": "Optimizer", "checkpointing_batch": "Batch, checkpt.",
-    "checkpointing_seq": "Sequence, checkpt.", "precision": "Precision",
-}  # fmt: skip
-_SETTINGS = {
-    "baseline": "as worked", "False": "off", "True": "on", "adam": "Adam", "adam8bit": "8-bit Adam",
-    "checkpointing": "checkpointed", "both": "both",
-}  # fmt: skip
+RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"  # calls, by their names in validation.toml
+_TOP = "upper-"  # of the sweep, before a number of layers
 
 
 @dataclass(frozen=True)
@@ -66,23 +59,23 @@ class Run:
         """Whether the row waits for a run."""
         return not self.id
 
-    def predicted(self, result: str) -> float | str:
-        """A predicted figure in GB, or "not traced"."""
+    def predicted(self, result: str) -> float | None:
+        """A predicted figure in GB, None where the run is not traced."""
         if result.startswith("traced") and not self.values["traced_available"]:
-            return "not traced"
+            return None
         return float(self.values[result] / 1e9)
 
     def error(self, result: str) -> float | None:
         """Predicted over measured peak, less 1; without a negative zero. None where one of them is missing."""
         predicted = self.predicted(result)
-        if self.spare or self.peak is None or isinstance(predicted, str):
+        if self.spare or self.peak is None or predicted is None:
             return None
         return round(predicted / self.peak - 1, 4) + 0.0
 
     def above(self) -> float | None:
         """By how much the upper estimate exceeds what was reserved."""
         predicted = self.predicted("traced_reserved")
-        if self.spare or self.reserved is None or isinstance(predicted, str):
+        if self.spare or self.reserved is None or predicted is None:
             return None
         return predicted / self.reserved - 1
 
@@ -93,13 +86,13 @@ class Run:
         return abs(round(self.trace_peak / self.peak - 1, 4))
 
     def call(self) -> str:
-        """Whether the verdict (1 fits, 2 tight, 3 does not fit) agrees with what happened; "none": it is not known."""
+        """Whether the verdict (1 fits, 2 tight, 3 does not fit) agrees with what happened; "": it is not known."""
         if self.spare or not self.outcome:
-            return "none"
+            return ""
         code = self.values["verdict_code"]
         if code == 2:
-            return "Undecided"
-        return "Right" if (code < 2) == (self.outcome == COMPLETED) else "Wrong"
+            return UNDECIDED
+        return RIGHT if (code < 2) == (self.outcome == COMPLETED) else WRONG
 
 
 class Runs:
@@ -138,10 +131,8 @@ class Runs:
         pair = found.pop(row["id"].casefold(), Merged(None, None))
         if pair.measured or pair.traced:
             inputs = inputs_of(pair, self.book.job, inputs, fixed=True)
-        setting = str(row["lever_value"])
-        words: Any = int(setting) if setting.isdigit() else _SETTINGS.get(setting, setting.replace("upper-", "top "))
         run = replace(
-            self._run(row["id"], row["lever"], _LEVERS[row["lever"]], words, inputs),
+            self._run(row["id"], row["lever"], spec["lever_names"][row["lever"]], self._setting(row), inputs),
             outcome=OUT_OF_MEMORY if row["measured_oom"] else COMPLETED,
             peak=row["measured_peak_allocated_gb"],
             reserved=row["measured_peak_reserved_gb"],
@@ -157,11 +148,21 @@ class Runs:
         shipped = "" if pair.measured else run.source
         return _with_figures(run, pair, shipped)
 
+    def _setting(self, row: Mapping[str, Any]) -> str | int:
+        """What a run of the sweep sets its lever to, as the cell says it."""
+        setting, words = str(row["lever_value"]), self.book.template["validation"]["settings"]
+        if setting.isdigit():
+            return int(setting)
+        if setting.startswith(_TOP):
+            return filled(words["upper"], count=setting.removeprefix(_TOP))
+        return str(words.get(setting, setting))
+
     def _own(self, pair: Merged) -> Run:
         inputs = inputs_of(pair, self.book.job, self.worked, fixed=False)
         model = inputs["base_model"]
         setting = "" if model == self.book.job.worked["base_model"] else model.rpartition("/")[2][:20].strip()
-        return _with_figures(self._run(pair.id, OWN, "Own run", setting, inputs), pair, "")
+        words = self.book.template["validation"]["lever_names"][OWN]
+        return _with_figures(self._run(pair.id, OWN, words, setting, inputs), pair, "")
 
     def verdict(self, run: Run) -> str:
         """The verdict of a run, as it is shown."""

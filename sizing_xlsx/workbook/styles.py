@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 Look = Mapping[str, Any]
 
+TEXTS = (  # of look.toml: what a reader sees
+    "print.page_number", "charts.memory_by_part.axis_title", "charts.memory_by_part_summary.axis_title",
+    "charts.total_by.y_title", "charts.predicted_against_measured.x_title",
+    "charts.predicted_against_measured.y_title", "charts.error_by_run.x_title", "charts.error_by_run.y_title",
+    "charts.totals_by_size.y_title", "states.fits.word", "states.tight.word", "states.does_not_fit.word",
+    "states.check.word",
+)  # fmt: skip
 BLANK_STYLE: Mapping[str, Any] = {
     "size": None,  # the look's own size
     "bold": False,
@@ -65,6 +72,12 @@ def load_look() -> dict[str, Any]:
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, (int, float)) or not 0 < size < 410:
             raise ValueError(f"{path}: {name} is {size!r}; it must be a number of points, more than 0 and below 410")
+    for place in TEXTS:
+        value: Any = look
+        for key in place.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{path}: {place} is {value!r}; it must be a text")
     return look
 
 

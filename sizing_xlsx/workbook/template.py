@@ -12,28 +12,24 @@ from typing import Any
 from ..formula.domains import nearest
 from ..paths import templates_folder
 from .guide import ANSWERS, read_guide
+from .vocabulary import VOCABULARY, check_words
 
 TEXT, TABLE, LIST = str, dict, list
+OPTIONAL: Mapping[str, type] = {"public_runs": TABLE, "crossover": TABLE}  # a workbook without it has no such block
 SECTIONS: Mapping[str, type] = {
     "file": TEXT, "title": TEXT, "subject": TEXT, "sentences": TABLE, "steps": LIST, "items": LIST, "moments": LIST,
-    "boundary": TABLE, "chart_parts": TABLE, "validation": TABLE, "start": TABLE, "summary": TABLE, "notes": TABLE,
+    "boundary": TABLE, "chart_parts": TABLE, "notes": TABLE,
     "compare": TABLE, "levers": LIST, "levers_sheet": TABLE, "axes": TABLE, "sensitivity": TABLE, "scenarios": TABLE,
+    **{section: TABLE for section in VOCABULARY if section not in OPTIONAL},
 }  # fmt: skip
 # Sections with words of every workbook: each has a file of its own, whose entries a workbook's template may replace.
-SHARED = ("start", "summary", "compare", "levers_sheet", "sensitivity")
-OPTIONAL: Mapping[str, type] = {"public_runs": TABLE, "crossover": TABLE}  # a workbook without it has no such block
+SHARED = (*VOCABULARY, "compare", "levers_sheet", "sensitivity")
 ENTRIES: Mapping[str, tuple[str, ...]] = {
     "steps": ("name", "note", "rows"),
     "items": ("name", "traced", "published", "drives", "reduces"),
     "moments": ("name", "term", "alive"),
     "boundary": ("note",),
     "chart_parts": ("base",),
-    "validation": ("rows", "title", "card", "stamp", "limits", "note", "own_note", "workings", "levers"),
-    "start": ("sentence", "evidence", "answers", "title", "evidence_name", "guide", "sheets", "figures", "legend"),
-    "summary": (
-        "job", "limits", "title", "verdict", "way_on", "tiles", "job_name", "items_table", "moments_table",
-        "assumptions", "evidence", "provenance", "signed",
-    ),
     "compare": (
         "title", "smallest", "cheapest", "here", "prices", "prices_are", "prices_note", "none_fits", "own_card",
         "own_price", "no_price", "wrong_price", "wrong_price_told",
@@ -59,7 +55,6 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
         *("title", "rows", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title"),
         *("workings", "notes", "columns", "jobs"),
     ),
-    "public_runs": ("name", "near", "limits", "note", "not_predicted", "workings", "notes"),
 }  # fmt: skip
 ROW_KEYS = ("input", "term", "label", "help", "sentence", "tall", "own")
 LONGEST_TEXT = 255  # what a formula may hold as one text
@@ -87,6 +82,8 @@ def load_template(name: str) -> dict[str, Any]:
     path = templates_folder() / f"{name}.toml"
     template = read_toml(path)
     for section in SHARED:
+        if section in OPTIONAL and section not in template:
+            continue
         own = template.setdefault(section, {})
         if isinstance(own, dict):
             template[section] = {**read_toml(path.with_name(f"{section}.toml")), **own}
@@ -128,6 +125,9 @@ def check_template(template: Mapping[str, Any], where: str) -> None:
             for key in keys:
                 if not isinstance(entry, dict) or key not in entry:
                     raise ValueError(f"{where}: {section} {at} lacks {key}")
+    for section in VOCABULARY:
+        if section in sections:
+            check_words(section, template[section], f"{where} and {section}.toml")
     if "public_runs" in sections:
         _check_share(template["public_runs"]["near"], f"{where}: near of public_runs")
     for step in template["steps"]:

@@ -15,6 +15,7 @@ from ..formula.expression import Expr, lift
 from ..formula.primitives import choose, fixed, joined, when
 
 _SLOT = re.compile(r"\{([a-z0-9_]+)(?::([0-4]|%[0-4]?|[BM][0-4]))?\}")
+_BRACE = re.compile(r"\{([a-z_]+)\}")
 
 
 def sentence(text: Any, sym: Callable[[str], Expr]) -> Any:
@@ -50,6 +51,23 @@ def filled(text: str, **values: str) -> str:
     except (LookupError, ValueError):
         known = ", ".join(f"{{{name}}}" for name in values)
         raise ValueError(f"the template says {text!r}; in braces it may say {known}") from None
+
+
+def quoted(text: str) -> str:
+    """A text as a formula says it."""
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def spelled(text: str, **formulas: str) -> str:
+    """A text of a template as a piece of a formula; formulas: what each of its braces is there.
+
+    Raises ValueError for a brace that names anything else.
+    """
+    filled(text, **formulas)
+    pieces = _BRACE.split(text)  # words and names in turn
+    said = [formulas[piece] if at % 2 else quoted(piece) for at, piece in enumerate(pieces) if piece]
+    return "&".join(said) or '""'
 
 
 def _plain(piece: str, text: str) -> str:

@@ -12,6 +12,7 @@ from ...formula.primitives import round_up, when
 from ...formula.render import public_name
 from .. import charts, page
 from ..book import Raw
+from ..words import filled, sentence
 from . import what_if
 
 if TYPE_CHECKING:
@@ -26,17 +27,18 @@ _AXES = (("sequence_length", "largest_sequence_length", 20), ("batch_size", "lar
 
 def plan(book: Book) -> None:
     """Add the jobs of the charts to What-if and register the figures that sentences use."""
-    jobs = book.what_if
-    jobs.add("As entered", {})
-    jobs.add("Checkpointed", {"activation_checkpointing": "On"})
-    jobs.add("Not checkpointed", {"activation_checkpointing": "Off"})
-    jobs.add("Average sequence", {"sequence_length": Raw("=Average_Tokens", book.values["average_tokens"])})
+    jobs, words = book.what_if, book.template["chart_data"]["jobs"]
+    jobs.add(words["entered"], {})
+    jobs.add(words["checkpointed"], {"activation_checkpointing": "On"})
+    jobs.add(words["plain"], {"activation_checkpointing": "Off"})
+    jobs.add(words["average"], {"sequence_length": Raw("=Average_Tokens", book.values["average_tokens"])})
     for key, largest, first in _AXES:
         reach = axis_end(book.values[key], book.values[largest])
-        for words, change in (("", {}), (", checkpointed", {"activation_checkpointing": "On"})):
+        for name, change in (("point", {}), ("point_checkpointed", {"activation_checkpointing": "On"})):
             for point in range(1, POINTS + 1):
                 cell = Raw(f"='{TITLE}'!$B${first + point + 1}", axis_point(reach, point))
-                jobs.add(f"{book.job.inputs[key].label}{words}, point {point}", {key: cell, **change})
+                label = filled(words[name], input=book.job.inputs[key].label, number=str(point))
+                jobs.add(label, {key: cell, **change})
     for symbol, row, result, unit in (
         ("checkpointed_total_gb", 1, "total_reserved_gb", "GB"),
         ("checkpointed_verdict", 1, "verdict_code", "count"),
@@ -68,34 +70,25 @@ def axis_point(end: float, point: int) -> float:
 def write(book: Book) -> None:
     """The figures the charts draw."""
     ws, styles, sym, jobs = book.sheet(TITLE), book.styles, book.sym, book.what_if
-    put = book.putter(ws)
+    put, words = book.putter(ws), book.template["chart_data"]
     last = 10
-    page.plain_sheet(
-        book, TITLE, last_column=last, sentence="What the charts on Sizing and Validation draw.", freeze=(2, 1)
-    )
+    page.plain_sheet(book, TITLE, title=words["title"], last_column=last, sentence=words["sentence"], freeze=(2, 1))
 
     # titles: linked to by the charts
     for row, key in ((3, "memory_title"), (4, "sequence_title"), (5, "batch_title")):
-        put(row, 1, book.shown(sym(key), "Check input"), styles["label"])
+        put(row, 1, book.shown(sym(key), words["check"]), styles["label"])
 
     # memory by part
-    parts = (
-        book.template["chart_parts"]["base"],
-        "Activations",
-        "Everything else",
-        "Allocator reserve",
-        "Usable capacity",
-    )
-    for column, text in enumerate(("GB", *parts), 1):
+    for column, text in enumerate((words["unit"], book.template["chart_parts"]["base"], *words["parts"]), 1):
         put(8, column, text, styles["th" if column == 1 else "th_r"])
     usable = sym("usable_shown_gb")
     bars = (
-        (book.joined("Usable capacity: ", usable), [None] * 4 + [usable]),
+        (sentence(words["bars"]["usable"], sym), [None] * 4 + [usable]),
         (_other_label(book), _what_if_parts(book)),
-        (book.joined("As entered: ", sym("total_shown_gb")), _entered_parts(book)),
+        (sentence(words["bars"]["entered"], sym), _entered_parts(book)),
     )
     for row, (label, cells) in enumerate(bars, 9):
-        put(row, 1, book.shown(label) if not isinstance(label, Raw) else label, styles["r_label"])
+        put(row, 1, label if isinstance(label, str) else book.shown(label), styles["r_label"])
         for column, cell in enumerate(cells, 2):
             if cell is None:
                 put(row, column, Raw("=NA()", "#N/A"), styles["r_calc3"])
@@ -103,23 +96,16 @@ def write(book: Book) -> None:
                 put(row, column, book.guarded(cell, "NA()"), styles["r_calc3"])
 
     # the two axes
-    headers = (
-        "",
-        "Total to size against",
-        "Peak allocated",
-        "Total, checkpointed",
-        "Capacity left by others",
-        "This job",
-        "Largest that fits",
-    )
+    axis = words["axis"]
+    headers = [axis[key] for key in ("total", "peak", "checkpointed", "capacity", "job", "largest")]
     for at, (key, largest, first) in enumerate(_AXES):
         label = book.job.inputs[key].label
         end = axis_end(book.values[key], book.values[largest])
         name, biggest = book.cell_name(key), public_name(largest)
-        put(first - 1, 1, f"Axis of {label.lower()}: ends at", styles["label"])
+        put(first - 1, 1, filled(axis["ends"], input=label.lower()), styles["label"])
         reach = f"=MAX(2*{name},MIN({biggest}+INT({biggest}/(2*2)),2^4*{name}))"
         put(first - 1, 2, Raw(reach, end), styles["calc0"])
-        for column, text in enumerate((label, *headers[1:]), 1):
+        for column, text in enumerate((label, *headers), 1):
             put(first, column, text, styles["th_r"])
         base = 4 + at * 2 * POINTS
         for point in range(1, POINTS + 1):
@@ -155,10 +141,8 @@ def write(book: Book) -> None:
 
 
 def _other_label(book: Book) -> Any:
-    sym = book.sym
-    total = sym("other_shown_gb")
-    on = sym("checkpointing_on") > 0
-    return when(on, book.joined("Without checkpointing: ", total), book.joined("With checkpointing: ", total))
+    sym, words = book.sym, book.template["chart_data"]["bars"]
+    return when(sym("checkpointing_on") > 0, sentence(words["without"], sym), sentence(words["with"], sym))
 
 
 def _entered_parts(book: Book) -> list[Any]:
@@ -189,8 +173,7 @@ def _what_if_parts(book: Book) -> list[Any]:
 
 def place_parts_and_sequence(book: Book, ws: Worksheet, row: int) -> None:
     """Memory by part on the left, total against sequence length on the right."""
-    alt = "Memory by part, as entered and with checkpointing switched, against the usable capacity"
-    place_parts(book, ws, row, alt)
+    place_parts(book, ws, row, book.template["chart_data"]["parts_alt"])
     _place_axis(book, ws, row, 5, 0)
 
 
@@ -210,6 +193,7 @@ def place_batch(book: Book, ws: Worksheet, row: int) -> None:
 
 def _place_axis(book: Book, ws: Worksheet, row: int, column: int, at: int) -> None:
     key, _, first = _AXES[at]
+    facts, words = book.job.inputs[key], book.template["chart_data"]["axis"]
     x = [TITLE, first + 1, 1, first + POINTS, 1]
 
     def line(position: int, name: str) -> charts.Points:
@@ -219,14 +203,14 @@ def _place_axis(book: Book, ws: Worksheet, row: int, column: int, at: int) -> No
         book.workbook,
         book.look,
         title=[TITLE, 4 + at, 1],
-        x_title=f"{book.job.inputs[key].label}, {book.job.inputs[key].unit}",
-        total=line(2, "Total to size against"),
-        peak=line(3, "Peak allocated"),
-        checkpointed=line(4, "Total, checkpointed"),
-        capacity=line(5, "Capacity left by others"),
-        job=charts.Points("This job", [TITLE, first + 11, 1, first + 11, 1], [TITLE, first + 11, 6, first + 11, 6]),
+        x_title=filled(words["title"], input=facts.label, unit=facts.unit),
+        total=line(2, words["total"]),
+        peak=line(3, words["peak"]),
+        checkpointed=line(4, words["checkpointed"]),
+        capacity=line(5, words["capacity"]),
+        job=charts.Points(words["job"], [TITLE, first + 11, 1, first + 11, 1], [TITLE, first + 11, 6, first + 11, 6]),
         boundary=charts.Points(
-            "Largest that fits", [TITLE, first + 12, 1, first + 12, 1], [TITLE, first + 12, 7, first + 12, 7]
+            words["largest"], [TITLE, first + 12, 1, first + 12, 1], [TITLE, first + 12, 7, first + 12, 7]
         ),
     )
     size = book.look["charts"]["total_by"]["size"]
@@ -236,5 +220,5 @@ def _place_axis(book: Book, ws: Worksheet, row: int, column: int, at: int) -> No
         column,
         chart,
         size=size,
-        alt=f"Total, peak and checkpointed total against {book.job.inputs[key].label.lower()}, with the capacity",
+        alt=filled(words["alt"], input=facts.label.lower()),
     )

@@ -6,6 +6,7 @@ A faulty input is never used: what formulas read is #N/A while it is at fault, a
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...formula.declare import Choice, Input, Whole
@@ -15,26 +16,17 @@ from ...formula.render import column_name, public_name, sheet_formula
 from .. import page
 from ..book import Raw
 from ..inputs import fault_formulas
+from ..jobtable import NOT_GIVEN
 from ..scenarios import AS_TYPED, CHOICE, KEYS, NAMED, input_area
-from ..words import sentence
+from ..words import filled, quoted, sentence, spelled
 
 if TYPE_CHECKING:
     from ...formula.job import Job
     from ..book import Book
 
 TITLE = "Checks"
-SUMS = (
-    ("traced_items_add_up", "The traced line items do not add up to the traced peak: this workbook is at fault."),
-    (
-        "published_items_add_up",
-        "The published line items do not add up to the published peak: this workbook is at fault.",
-    ),
-)
-_INPUT_COLUMNS = ("Input", "As entered", "Allowed", "Lowest", "Highest", "Row", "Fault", "In force", "What is wrong")
-_RULE_COLUMNS = ("Rule", "", "", "", "", "", "Fault", "", "What is wrong")
-_WARNING_COLUMNS = ("Warning", "", "", "", "", "", "Raised", "", "What to know")
-_NUMERIC = ("As entered", "Lowest", "Highest", "Row", "Fault", "Raised", "In force", "Value")
-_INDENTED = ("Allowed", "What is wrong", "What to know")
+SUMS = {"traced_items_add_up": "traced_sum", "published_items_add_up": "published_sum"}  # rule -> its words
+_FORMS = ("th", "th_r", "th_i", "th_r", "th_r", "th_r", "th_r", "th_r", "th_i")  # of a header
 _CHOICE = 4  # row of the job that is chosen, from 0
 _FIRST_INPUT = 5  # row of the first input
 _FAULT, _IN_FORCE, _WORDS = 7, 8, 9  # columns H, I, J
@@ -42,16 +34,17 @@ _FAULT, _IN_FORCE, _WORDS = 7, 8, 9  # columns H, I, J
 
 def write(book: Book) -> None:
     """One row a check; names Checks_Failed, Checks_Count, Warnings_Raised, First_Fault, First_Warning."""
-    ws, styles, job = book.sheet(TITLE), book.styles, book.job
+    ws, styles, job, words = book.sheet(TITLE), book.styles, book.job, book.template["checks"]
     last = page.plain_sheet(
         book,
         TITLE,
+        title=words["title"],
         sentence=Raw(
-            '=IF(Checks_Failed>0,First_Fault,IF(Warnings_Raised>0,First_Warning,"All checks pass."))',
-            first_warning(book) if open_warnings(book) else "All checks pass.",
+            f"=IF(Checks_Failed>0,First_Fault,IF(Warnings_Raised>0,First_Warning,{quoted(words['pass'])}))",
+            first_warning(book) if open_warnings(book) else words["pass"],
         ),
     )
-    row = first = _header(book, 2, last, "Inputs", _INPUT_COLUMNS)
+    row = first = _header(book, 2, last, words["inputs"])
     assert first == _CHOICE
     _choice_row(book, row)
     row += 1
@@ -60,12 +53,12 @@ def write(book: Book) -> None:
         row += 1
     inputs = f"$H${first + 1}:$H${row}"
     rules = [(key, rule.message) for key, rule in job.checks.items() if rule.fault]
-    row = _header(book, row, last, "Rules between inputs", _RULE_COLUMNS)
-    for key, message in (*rules, *SUMS):
+    row = _header(book, row, last, words["rules"])
+    for key, message in (*rules, *((key, words[message]) for key, message in SUMS.items())):
         _rule_row(book, row, key, message, inputs)
         row += 1
     checks = (first, row)
-    row = told = _header(book, row, last, "Warnings", _WARNING_COLUMNS)
+    row = told = _header(book, row, last, words["warnings"])
     for key, rule in job.checks.items():
         if not rule.fault:
             _rule_row(book, row, key, rule.message, inputs)
@@ -82,13 +75,14 @@ def bounds(job: Job, key: str) -> tuple[str, str]:
     return f"{TITLE}!$E${number}", f"{TITLE}!$F${number}"
 
 
-def _header(book: Book, row: int, last: int, name: str, columns: tuple[str, ...]) -> int:
+def _header(book: Book, row: int, last: int, words: Mapping[str, Any]) -> int:
+    """A section and its header; words: its name and its columns. Columns without a name look like the first."""
     ws, styles = book.sheet(TITLE), book.styles
     put = book.putter(ws)
-    row = page.section(ws, styles, row, last_column=last, name=name, put=put, space_below=False)
+    row = page.section(ws, styles, row, last_column=last, name=words["name"], put=put, space_below=False)
     ws.set_row(row, book.look["rows"]["header"])
-    for column, text in enumerate(columns, 1):
-        put(row, column, text, styles["th_r" if text in _NUMERIC else "th_i" if text in _INDENTED else "th"])
+    for column, (text, form) in enumerate(zip(words["columns"], _FORMS, strict=True), 1):
+        put(row, column, text, styles[form if text else "th"])
     return row + 1
 
 
@@ -100,11 +94,12 @@ def _choice_row(book: Book, row: int) -> None:
     put, styles, number = book.putter(book.sheet(TITLE)), book.styles, row + 1
     as_typed = book.scenarios.spec["as_typed"]
     text, plain = styles["r_text_r"], styles["r_calc0"]
-    label = "Job to size"
+    words = book.template["checks"]
+    label = words["choice"]["name"]
     put(row, 1, label, styles["r_label"])
-    put(row, 2, Raw(f'=IFERROR(IF({CHOICE}="",{AS_TYPED},{CHOICE}),"an error")', as_typed),
+    put(row, 2, Raw(f'=IFERROR(IF({CHOICE}="",{AS_TYPED},{CHOICE}),{quoted(words["error"])})', as_typed),
         styles.variant("r_text_r", shrink=True))  # fmt: skip
-    put(row, 3, f"“{as_typed}”, or a name that one row of Scenarios has", styles["r_help"])
+    put(row, 3, filled(words["choice"]["allowed"], as_typed=as_typed), styles["r_help"])
     put(row, 4, "", plain)
     put(row, 5, "", plain)
     typed = f"$C{number}={AS_TYPED}"
@@ -114,28 +109,31 @@ def _choice_row(book: Book, row: int) -> None:
     put(row, _FAULT, Raw(f"=IF({typed},0,1-(SUMPRODUCT(({KEYS}=$C{number})*1)=1))", 0), plain)
     book.define(f"{CHOICE}_Fault", TITLE, row, _FAULT)
     put(row, _IN_FORCE, Raw(f"=IF($H{number}=0,$C{number},NA())", as_typed), text)
-    told = f'"{label} is "&$C{number}&"; choose "&$D{number}&"."'
+    wrong = filled(words["choice"]["wrong"], name=label, typed="{typed}", allowed="{allowed}")
+    told = spelled(wrong, typed=f"$C{number}", allowed=f"$D{number}")
     put(row, _WORDS, Raw(f'=IF($H{number}=0,"–",{told})', "–"), styles["r_text_i"])
     book.sheet(TITLE).set_row(row, book.look["rows"]["table"])
 
 
 def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
     ws, styles = book.sheet(TITLE), book.styles
-    put = book.putter(ws)
+    put, words = book.putter(ws), book.template["checks"]
     number, name, domain = row + 1, public_name(key), declared.domain
     plain, text = styles.variant("r_calc0", format="general"), styles.variant("r_text_r", shrink=True)
     found = fault_formulas(book, key, number)
-    shown = "empty" if declared.default is None else declared.default
+    shown = words["empty"] if declared.default is None else declared.default
     put(row, 1, declared.label, styles["r_label"])
-    typed = f'IF({name}="","empty",{name})'
+    typed = f'IF({name}="",{quoted(words["empty"])},{name})'
     if declared.follows_job:
         typed = f"IF(Scenario_Row>0,INDEX({input_area(book.scenarios, key)},Scenario_Row),{typed})"
-    typed = f'=IFERROR({typed},"an error")'
+    typed = f"=IFERROR({typed},{quoted(words['error'])})"
     put(row, 2, Raw(typed, shown), text if isinstance(shown, str) else styles.variant("r_calc0", format="general"))
-    words = allowed(book.job, key) + (", or empty" if declared.optional else "")
-    put(row, 3, _allowed(book, declared, words, number), styles.variant("r_help", indent=1))
+    right = allowed(book.job, key)
+    if declared.optional:
+        right = filled(book.words["prompt"]["or_empty"], right=right)
+    put(row, 3, _allowed(book, declared, right, number), styles.variant("r_help", indent=1))
     width = book.look["sheets"][TITLE]["widths"][3]
-    ws.set_row(row, page.wrapped_height((words, width)))
+    ws.set_row(row, page.wrapped_height((right, width)))
     if isinstance(domain, Choice):
         put(row, 4, "", plain)
         put(row, 5, "", plain)
@@ -148,11 +146,12 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
         put(row, 6, "", plain)
     put(row, _FAULT, Raw(found.fault, 0), styles["r_calc0"])
     book.define(name + "_Fault", TITLE, row, _FAULT)
-    in_force = f'IF(ISNUMBER($C{number}),$C{number},"none")' if declared.optional else f"$C{number}"
-    value = "none" if declared.default is None else declared.default
+    in_force = f'IF(ISNUMBER($C{number}),$C{number},"{NOT_GIVEN}")' if declared.optional else f"$C{number}"
+    value = NOT_GIVEN if declared.default is None else declared.default
     put(row, _IN_FORCE, Raw(f"=IF($H{number}=0,{in_force},NA())", value), text if isinstance(value, str) else plain)
     book.define(name + "_In_Force", TITLE, row, _IN_FORCE)
-    told = f'"{declared.label} is "&$C{number}&{_kind_of_text(declared, number)}"; enter "&$D{number}&"."'
+    wrong = filled(words["wrong_input"], input=declared.label, typed="{typed}", allowed="{allowed}")
+    told = spelled(wrong, typed=_as_entered(book, declared, number), allowed=f"$D{number}")
     put(row, _WORDS, Raw(f'=IF($H{number}=0,"–",{told})', "–"), styles["r_text_i"])
 
 
@@ -162,15 +161,16 @@ def _allowed(book: Book, declared: Input, words: str, number: int) -> Any:
     if not isinstance(high, str):
         return words
     before, _, after = words.partition(f"the {high.replace('_', ' ')}")
-    quoted = after.replace('"', '""')
-    return Raw(f'="{before}"&$F{number}&"{quoted}"', f"{before}{book.values[high]}{after}")
+    return Raw(f"={quoted(before)}&$F{number}&{quoted(after)}", f"{before}{book.values[high]}{after}")
 
 
-def _kind_of_text(declared: Input, number: int) -> str:
-    """Where a number is wanted, a text that looks like one says that it is a text."""
+def _as_entered(book: Book, declared: Input, number: int) -> str:
+    """What was entered; where a number is wanted, a text that looks like one says that it is a text."""
+    typed = f"$C{number}"
     if isinstance(declared.domain, Choice):
-        return ""
-    return f'IF(ISTEXT($C{number}),IF(ISNUMBER(1*$C{number})," (text)",""),"")&'
+        return typed
+    as_text = quoted(book.template["checks"]["as_text"])
+    return f'{typed}&IF(ISTEXT({typed}),IF(ISNUMBER(1*{typed}),{as_text},""),"")'
 
 
 def _bound(book: Book, high: float | str, number: int) -> Any:
@@ -193,7 +193,7 @@ def _rule_row(book: Book, row: int, key: str, message: str, inputs: str) -> None
     put(row, _FAULT, Raw(fault, 1 - book.values[key]), styles["r_calc0"])
     book.define(public_name(key) + "_Fault", TITLE, row, _FAULT)
     tree = sentence(shown_message(book, message), book.sym)
-    formula = sheet_formula(tree, book.cell_name, column_name)[1:] if isinstance(tree, Expr) else f'"{tree}"'
+    formula = sheet_formula(tree, book.cell_name, column_name)[1:] if isinstance(tree, Expr) else quoted(tree)
     value = "–" if book.values[key] else _told(book, message)
     put(row, _WORDS, Raw(f'=IF($H{row + 1}=0,"–",{formula})', value), styles["r_text_i"])
 
@@ -227,30 +227,30 @@ def open_warnings(book: Book) -> list[str]:
 
 
 def first_warning(book: Book) -> str:
-    """The first warning of the job the workbook opens on, in words; "none" when there is none."""
+    """The first warning of the job the workbook opens on, in words; NOT_GIVEN when there is none."""
     messages = open_warnings(book)
-    return _told(book, messages[0]) if messages else "none"
+    return _told(book, messages[0]) if messages else NOT_GIVEN
 
 
 def _results(book: Book, row: int, last: int, checks: tuple[int, int], warnings: tuple[int, int]) -> int:
-    put, styles = book.putter(book.sheet(TITLE)), book.styles
-    row = _header(book, row, last, "Result", ("Figure", "Value", "", "", "", "", "", "", ""))
+    put, styles, words = book.putter(book.sheet(TITLE)), book.styles, book.template["checks"]["results"]
+    row = _header(book, row, last, words)
     faults, wrong = (f"${column}${checks[0] + 1}:${column}${checks[1]}" for column in "HJ")
     raised, told = (f"${column}${warnings[0] + 1}:${column}${warnings[1]}" for column in "HJ")
-    raised_now = len(open_warnings(book))
+    raised_now, none = len(open_warnings(book)), quoted(NOT_GIVEN)
     for label, name, formula, value in (
-        ("Checks that fail", "Checks_Failed", f"SUM({faults})", 0),
-        ("Checks", "Checks_Count", f"COUNT({faults})", book.values["checks_count"]),
-        ("Warnings", "Warnings_Raised", f"SUM({raised})", raised_now),
-        ("First fault", "First_Fault", f'IF(Checks_Failed>0,INDEX({wrong},MATCH(1,{faults},0)),"none")', "none"),
+        ("failed", "Checks_Failed", f"SUM({faults})", 0),
+        ("count", "Checks_Count", f"COUNT({faults})", book.values["checks_count"]),
+        ("warnings", "Warnings_Raised", f"SUM({raised})", raised_now),
+        ("first_fault", "First_Fault", f"IF(Checks_Failed>0,INDEX({wrong},MATCH(1,{faults},0)),{none})", NOT_GIVEN),
         (
-            "First warning",
+            "first_warning",
             "First_Warning",
-            f'IF(Warnings_Raised>0,INDEX({told},MATCH(1,{raised},0)),"none")',
+            f"IF(Warnings_Raised>0,INDEX({told},MATCH(1,{raised},0)),{none})",
             first_warning(book),
         ),
     ):
-        put(row, 1, label, styles["r_label"])
+        put(row, 1, words[label], styles["r_label"])
         put(row, 2, Raw("=" + formula, value), styles["r_calc0" if isinstance(value, int) else "r_text_r"])
         book.define(name, TITLE, row, 2)
         row += 1

@@ -5,25 +5,28 @@ All of it counts every row that holds a run, and passes over rows that are spare
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ...formula.primitives import fixed
 from ...formula.render import public_name
 from .. import charts, page
-from ..book import Raw
+from ..book import Raw, told
+from ..jobtable import NOT_GIVEN
 from ..own_runs import COMPLETED, OUT_OF_MEMORY
 from ..page import Tile
-from ..runs import OWN, Runs
+from ..runs import OWN, RIGHT, UNDECIDED, WRONG, Runs
+from ..words import filled, quoted, spelled
 from .run_workings import FIRST, TITLE, extra_area
 
 if TYPE_CHECKING:
     from ..book import Book
 
+Words = Mapping[str, str]  # of a table of validation.toml
+
 DATA = "Chart data"
 _DATA_ROW = 55  # where the charts' figures begin on Chart data
-_NONE = "none"
 
 
 def percent(value: float, digits: int) -> str:
@@ -40,38 +43,47 @@ def _share(function: str, area: str, digits: int) -> str:
     return _fixed(function, area, digits) + '&"%"'
 
 
-def _some(area: str, formula: str, otherwise: str = _NONE) -> str:
+def _some(area: str, formula: str, otherwise: str = NOT_GIVEN) -> str:
     """A formula that gives way to words while an area holds no number."""
-    return f'IF(COUNT({area})=0,"{otherwise}",{formula})'
+    return f"IF(COUNT({area})=0,{quoted(otherwise)},{formula})"
 
 
 def _said(function: Callable[[Sequence[float]], float], values: Sequence[float], digits: int) -> str:
-    return percent(function(values), digits) if values else _NONE
+    return percent(function(values), digits) if values else NOT_GIVEN
 
 
 def write_strip(book: Book, runs: Runs, last: int) -> None:
     """Worst and median errors, how many calls were right, and whether the upper estimate ever was too low."""
     calls, outcomes = f"$R${FIRST + 1}:$R${FIRST + len(runs.all)}", extra_area(runs, "outcome")
-    right, wrong, undecided = (runs.calls.count(word) for word in ("Right", "Wrong", "Undecided"))
-    done, failed = (sum(run.outcome == word for run in runs.all) for word in (COMPLETED, OUT_OF_MEMORY))
-    limit, detail = book.template["validation"]["limits"]
-    sentence = Raw(
-        f'=IF(COUNTIF({calls},"Wrong")=0,"No fit call was wrong: ",COUNTIF({calls},"Wrong")&" fit calls were wrong: ")'
-        f'&COUNTIF({outcomes},"{COMPLETED}")&" runs completed, "'
-        f'&COUNTIF({outcomes},"{OUT_OF_MEMORY}")&" ran out of memory."',
-        (f"{wrong} fit calls were wrong: " if wrong else "No fit call was wrong: ")
-        + f"{done} runs completed, {failed} ran out of memory.",
+    words = book.template["validation"]
+    strip, (limit, detail) = words["strip"], words["limits"]
+    right, wrong, undecided = (
+        Raw(f"=COUNTIF({calls},{quoted(words['calls'][call])})", runs.calls.count(call))
+        for call in (RIGHT, WRONG, UNDECIDED)
     )
-    traced, published = _error_tile(runs, 1, 2, "traced"), _error_tile(runs, 3, 5, "published")
-    band = _band_tile(runs, 9, 12)
-    called = "+".join(f'COUNTIF({calls},"{word}")' for word in ("Right", "Wrong", "Undecided"))
+    completed, failed = (
+        Raw(f'=COUNTIF({outcomes},"{outcome}")', sum(run.outcome == outcome for run in runs.all))
+        for outcome in (COMPLETED, OUT_OF_MEMORY)
+    )
+    some_wrong = told(strip["some_wrong"], count=wrong)
+    ended = told(strip["ended"], completed=completed, failed=failed)
+    sentence = Raw(
+        f"=IF({wrong.inner}=0,{quoted(strip['none_wrong'])},{some_wrong.inner})&{ended.inner}",
+        (some_wrong.value if wrong.value else strip["none_wrong"]) + ended.value,
+    )
+    traced, published = _error_tile(strip, runs, 1, 2, "traced"), _error_tile(strip, runs, 3, 5, "published")
+    band = _band_tile(strip, runs, 9, 12)
+    called = Raw(
+        f"=({'+'.join(count.inner for count in (right, wrong, undecided))})",
+        right.value + wrong.value + undecided.value,
+    )
     page.strip(
         book.sheet(TITLE),
         book.styles,
         last_column=last,
-        title=book.template["validation"]["title"],
+        title=words["title"],
         sentence=sentence,
-        stamp=book.template["validation"]["stamp"],
+        stamp=words["stamp"],
         put=book.putter(book.sheet(TITLE)),
         tiles=[
             traced,
@@ -79,17 +91,14 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
             Tile(
                 6,
                 8,
-                "Fit calls that were right",
-                Raw(f'=COUNTIF({calls},"Right")&" of "&({called})', f"{right} of {right + wrong + undecided}"),
-                Raw(
-                    f'=COUNTIF({calls},"Undecided")&" undecided, "&COUNTIF({calls},"Wrong")&" wrong"',
-                    f"{undecided} undecided, {wrong} wrong",
-                ),
+                strip["calls"],
+                told(strip["calls_right"], count=right, all=called),
+                told(strip["calls_other"], undecided=undecided, wrong=wrong),
                 "tile_text",
             ),
             band,
-            _trace_tile(runs, 13, 15),
-            Tile(16, 20, "What the shipped runs do not show", limit, detail, "tile_text"),
+            _trace_tile(strip, runs, 13, 15),
+            Tile(16, 20, strip["limits"], limit, detail, "tile_text"),
         ],
     )
     _tell(book, "validation_finding", 1, 1, sentence)
@@ -102,10 +111,10 @@ def write_strip(book: Book, runs: Runs, last: int) -> None:
         _tell(book, note, 5, tile.first, tile.note)
 
 
-def _tile(first: int, last: int, label: str, area: str, values: Sequence[float], otherwise: str) -> Tile:
+def _tile(words: Words, first: int, last: int, label: str, area: str, values: Sequence[float], otherwise: str) -> Tile:
     """The worst and the median of a column of errors."""
-    middle = f'"median "&{_share("MEDIAN", area, 2)}'
-    note = f"median {_said(median, values, 2)}" if values else otherwise
+    middle = spelled(words["median"], share=_share("MEDIAN", area, 2))
+    note = filled(words["median"], share=_said(median, values, 2)) if values else otherwise
     return Tile(
         first,
         last,
@@ -122,37 +131,36 @@ def _tell(book: Book, symbol: str, row: int, column: int, told: Raw) -> None:
     book.external(symbol, "text", told.value)
 
 
-def _error_tile(runs: Runs, first: int, last: int, family: str) -> Tile:
+def _error_tile(words: Words, runs: Runs, first: int, last: int, family: str) -> Tile:
     values = runs.known("error", f"{family}_allocated")
-    return _tile(first, last, f"Worst error, {family}", extra_area(runs, family), values, "nothing measured")
+    return _tile(words, first, last, words[family], extra_area(runs, family), values, words["nothing"])
 
 
-def _trace_tile(runs: Runs, first: int, last: int) -> Tile:
+def _trace_tile(words: Words, runs: Runs, first: int, last: int) -> Tile:
     area, values = extra_area(runs, "trace"), runs.known("trace_error")
-    return _tile(first, last, "Worst error, step trace", area, values, "no step traced yet")
+    return _tile(words, first, last, words["trace"], area, values, words["no_trace"])
 
 
-def _band_tile(runs: Runs, first: int, last: int) -> Tile:
+def _band_tile(words: Words, runs: Runs, first: int, last: int) -> Tile:
     area, above = extra_area(runs, "above"), runs.known("above")
     never = sum(1 for share in above if share >= 0)
     low, high = _said(min, above, 0).rstrip("%"), _said(max, above, 0)
-    words = f'{_fixed("MIN", area, 0)}&" to "&{_share("MAX", area, 0)}&" above measured reserved"'
+    band, nothing = words["reserve_band"], words["nothing"]
+    formula = spelled(band, low=_fixed("MIN", area, 0), high=_share("MAX", area, 0))
+    counted = Raw(f'=COUNTIF({area},">=0")', never)
     return Tile(
         first,
         last,
-        "Upper estimate never too low",
-        Raw(f'=COUNTIF({area},">=0")&" of "&COUNT({area})', f"{never} of {len(above)}"),
-        Raw(
-            f"={_some(area, words, 'nothing measured')}",
-            f"{low} to {high} above measured reserved" if above else "nothing measured",
-        ),
+        words["reserve"],
+        told(words["never_low"], count=counted, all=Raw(f"=COUNT({area})", len(above))),
+        Raw(f"={_some(area, formula, nothing)}", filled(band, low=low, high=high) if above else nothing),
         "tile_text",
     )
 
 
 def write_charts(book: Book, runs: Runs, row: int) -> None:
     """Predicted against measured, and the error of each run; their figures go to Chart data."""
-    levers = book.template["validation"]["levers"]
+    words, levers = book.template["validation"]["charts"], book.template["validation"]["levers"]
     count, lines = len(runs.all), _DATA_ROW + len(runs.all) + 3
     titles = lines + 4
     book.chart_data_runs, book.chart_data_end = _DATA_ROW, titles + 1
@@ -160,7 +168,7 @@ def write_charts(book: Book, runs: Runs, row: int) -> None:
     _write_lines(book, runs, lines)
     put, label = book.putter(book.sheet(DATA)), book.styles["label"]
     put(titles, 1, _line_title(book, runs), label)
-    put(titles + 1, 1, _error_title(runs), label)
+    put(titles + 1, 1, _error_title(words, runs), label)
 
     def column(at: int) -> list[Any]:
         return [DATA, _DATA_ROW + 1, at, _DATA_ROW + count, at]
@@ -173,28 +181,26 @@ def write_charts(book: Book, runs: Runs, row: int) -> None:
         book.workbook,
         book.look,
         title=[DATA, titles, 1],
-        exact=line(2, "Exact"),
-        above=line(3, "10% above or below"),
-        below=line(4, "10% below"),
+        exact=line(2, words["exact"]),
+        above=line(3, words["band"]),
+        below=line(4, words["below"]),
         levers=[charts.Points(lever["name"], column(1), column(at)) for at, lever in enumerate(levers, 2)],
     )
-    alt = "Traced peak against measured peak of every completed run, own ones included, with lines 10% above and below"
-    charts.place(ws, row, 1, chart, size=looks["predicted_against_measured"]["size"], alt=alt)
+    charts.place(ws, row, 1, chart, size=looks["predicted_against_measured"]["size"], alt=words["alt"])
     errors = 2 + len(levers)
     chart = charts.error_by_run(
         book.workbook,
         book.look,
         title=[DATA, titles + 1, 1],
-        traced=charts.Points("Traced", column(1), column(errors)),
-        published=charts.Points("Published", column(1), column(errors + 1)),
+        traced=charts.Points(words["traced"], column(1), column(errors)),
+        published=charts.Points(words["published"], column(1), column(errors + 1)),
     )
-    alt = "Error of the traced and the published prediction, run by run"
-    charts.place(ws, row, 9, chart, size=looks["error_by_run"]["size"], alt=alt)
+    charts.place(ws, row, 9, chart, size=looks["error_by_run"]["size"], alt=words["errors_alt"])
 
 
 def _write_points(book: Book, runs: Runs, levers: list[dict[str, Any]]) -> None:
-    put, styles = book.putter(book.sheet(DATA)), book.styles
-    headers = ("Measured", *(lever["name"] for lever in levers), "Traced error", "Published error")
+    put, styles, words = book.putter(book.sheet(DATA)), book.styles, book.template["validation"]["charts"]
+    headers = (words["measured"], *(lever["name"] for lever in levers), words["traced_error"], words["published_error"])
     book.sheet(DATA).set_row(_DATA_ROW, book.look["rows"]["header_two_lines"])
     for column, text in enumerate(headers, 1):
         put(_DATA_ROW, column, text, styles["th_r"])
@@ -224,7 +230,7 @@ def _or_missing(known: str, cell: str, value: Any) -> Raw:
 def _write_lines(book: Book, runs: Runs, row: int) -> None:
     """The exact line and the band around it, from a little below the smallest peak to a little above the largest."""
     put, styles = book.putter(book.sheet(DATA)), book.styles
-    for column, text in enumerate(("Line", "Exact", "10% above", "10% below"), 1):
+    for column, text in enumerate(book.template["validation"]["charts"]["lines"], 1):
         put(row, column, text, styles["th_r"])
     area = f"'{TITLE}'!$H${FIRST + 1}:$H${FIRST + len(runs.all)}"
     band, peaks = book.values["chart_band"], runs.peaks
@@ -246,20 +252,22 @@ def _write_lines(book: Book, runs: Runs, row: int) -> None:
 def _line_title(book: Book, runs: Runs) -> Raw:
     """What the first chart shows, as long as it shows it."""
     area, errors = extra_area(runs, "traced"), runs.known("error", "traced_allocated")
-    near, far = "Traced estimates lie on the line of measured peaks", "Traced estimates are up to "
-    off = f'IF(MAX({area})<=Large_Error,"{near}","{far}"&{_share("MAX", area, 1)}&" off the line")'
-    if not errors:
-        return Raw(f"={_some(area, off, 'Nothing measured yet')}", "Nothing measured yet")
-    words = near if max(errors) <= book.values["large_error"] else f"{far}{_said(max, errors, 1)} off the line"
-    return Raw(f"={_some(area, off, 'Nothing measured yet')}", words)
+    words = book.template["validation"]["charts"]
+    off = spelled(words["off_line"], share=_share("MAX", area, 1))
+    formula = f"IF(MAX({area})<=Large_Error,{quoted(words['on_line'])},{off})"
+    shown = words["nothing"]
+    if errors:
+        near = max(errors) <= book.values["large_error"]
+        shown = words["on_line"] if near else filled(words["off_line"], share=_said(max, errors, 1))
+    return Raw(f"={_some(area, formula, words['nothing'])}", shown)
 
 
-def _error_title(runs: Runs) -> Raw:
+def _error_title(words: Words, runs: Runs) -> Raw:
     (traced, near), (published, far) = (
         (extra_area(runs, family), runs.known("error", f"{family}_allocated")) for family in ("traced", "published")
     )
-    formula = (
-        f'="Traced is within "&{_some(traced, _share("MAX", traced, 2))}&"; published is up to "'
-        f'&{_some(published, _share("MAX", published, 1))}&" off"'
+    return told(
+        words["errors"],
+        traced=Raw(_some(traced, _share("MAX", traced, 2)), _said(max, near, 2)),
+        published=Raw(_some(published, _share("MAX", published, 1)), _said(max, far, 1)),
     )
-    return Raw(formula, f"Traced is within {_said(max, near, 2)}; published is up to {_said(max, far, 1)} off")

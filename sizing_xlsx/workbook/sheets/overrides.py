@@ -10,51 +10,33 @@ from .. import page
 from ..book import Raw
 from ..inputs import write_input
 from ..scenarios import NAMED
+from ..words import filled
 from .scenarios import idle_note
 
 if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Overrides"
+_FORMS = ("th", "th_r", "th_r", "th_r", "th_i", "th_i")  # of the header
 
 
 def write(book: Book) -> None:
     """One row an override that has no cell on Sizing: first shapes, then allowances."""
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
     put = book.putter(ws)
-    last = page.plain_sheet(
-        book,
-        TITLE,
-        sentence="Own values in place of presets. Leave a cell empty to use the preset; an own value shows in colour.",
-    )
+    words = book.template["overrides"]
+    last = page.plain_sheet(book, TITLE, title=words["title"], sentence=words["sentence"])
     elsewhere = [entry["input"] for step in book.template["steps"] for entry in step["rows"] if "input" in entry]
     entered = {override.input_name for override in job.overrides.values() if override.follows_job}
     counted: list[str] = []
     row = 2
-    for name, note, follows in (
-        ("Shape and card", "Of the chosen model and card.", True),
-        (
-            "Allowances",
-            "Of this installation: they move every job in this workbook, the Validation sheet included.",
-            False,
-        ),
-    ):
+    for (name, note), follows in ((words["job"], True), (words["installation"], False)):
         row = page.section(
             ws, styles, row, last_column=last, name=name, put=put, note=idle_note(book, note) if follows else note,
             note_column=3, space_below=False,
         )  # fmt: skip
         ws.set_row(row, book.look["rows"]["header"])
-        for column, (text, form) in enumerate(
-            [
-                ("Figure", "th"),
-                ("Preset", "th_r"),
-                ("Own value", "th_r"),
-                ("In force", "th_r"),
-                ("Unit", "th_i"),
-                ("What it is, and where the preset comes from", "th_i"),
-            ],
-            1,
-        ):
+        for column, (text, form) in enumerate(zip(words["columns"], _FORMS, strict=True), 1):
             put(row, column, text, styles[form])
         row += 1
         counted.append(f"$D${row + 1}")
@@ -65,7 +47,7 @@ def write(book: Book) -> None:
         counted[-1] += f":$D${row}"
     of_the_job, of_all = counted
     of_the_job = ",".join((of_the_job, *(public_name(key) for key in elsewhere if key in entered)))
-    put(row, 1, "Own values in force", styles["t_label"])
+    put(row, 1, words["count"], styles["t_label"])
     page.fill_row(ws, row, 2, last - 1, styles["t_label"], book.look["rows"]["total"])
     of_row = f"INDEX({NAMED['own_values']},Scenario_Row)"
     total = f"=IF(Scenario_Row>0,{of_row},COUNT({of_the_job}))+COUNT({of_all})"
@@ -91,12 +73,15 @@ def _row(book: Book, row: int, key: str, entered: str) -> None:
     write_input(book, ws, TITLE, row, 3, entered, styles["g_dec3" if decimals else "g_num"])
     put(row, 4, book.displayed(book.sym(key)), styles[number])
     put(row, 5, facts.unit, styles["r_unit"])
-    evidence = "" if preset.evidence == "calculated" else f" ({preset.evidence})"
-    words = "" if facts.help.rstrip(".") == facts.label else facts.help + " "
-    words = f"{words}Preset: {preset.source}{evidence}."
-    put(row, 6, words, styles.variant("r_help", indent=1))
+    words = book.template["overrides"]
+    if preset.evidence == "calculated":
+        source = filled(words["source"], source=preset.source)
+    else:
+        source = filled(words["source_evidence"], source=preset.source, evidence=preset.evidence)
+    meaning = source if facts.help.rstrip(".") == facts.label else f"{facts.help} {source}"
+    put(row, 6, meaning, styles.variant("r_help", indent=1))
     ws.set_row(
         row,
-        max(book.look["rows"]["input"], page.wrapped_height((words, book.look["sheets"][TITLE]["widths"][6]))),
+        max(book.look["rows"]["input"], page.wrapped_height((meaning, book.look["sheets"][TITLE]["widths"][6]))),
     )
     page.own_marks(ws, styles, (row, 4, row, 4), f"=ISNUMBER({public_name(entered)}_In_Force)")

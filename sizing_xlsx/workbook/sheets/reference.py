@@ -13,6 +13,8 @@ from ...formula.render import column_name, sheet_formula
 from ...formula.table import Table
 from .. import page
 from ..book import Raw
+from ..inputs import prompt
+from ..words import filled, quoted
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -51,51 +53,20 @@ _STEPS = {
 _STEP_WIDTH = 16  # characters
 _COLUMN = "column "  # before the name of a column, for a term may have the same
 _OWN_TABLES = ("models", "training_models", "storage_formats", "stacks", "layer_forms")
-_GPU_COLUMNS = (
-    ("vendor", "Vendor", ""), ("architecture", "Architecture", ""), ("marketed_gb", "Label, as sold", "GB"),
-    ("usable_bytes", "Usable by the framework", "bytes"), ("usable_gb", "Usable", "GB"),
-    ("usable_mib", "Usable", "MiB"), ("driver_total_bytes", "Driver total", "bytes"), ("ecc", "ECC as shipped", ""),
-    ("ecc_memory_share", "ECC takes, while on", "of memory"), ("cuda", "CUDA stack", "1 yes"),
-    ("matmul_workspace_bytes", "Matrix workspace", "bytes"), ("bandwidth_gb_per_s", "Bandwidth", "GB/s"),
-    ("fp32_tflops", "fp32", "TFLOP/s"), ("tf32_dense_tflops", "tf32 dense", "TFLOP/s"),
-    ("bf16_dense_tflops", "16-bit dense", "TFLOP/s"), ("fp8_dense_tflops", "fp8 dense", "TFLOP/s"),
-    ("int8_dense_tops", "int8 dense", "TOP/s"), ("power_w", "Power", "W"), ("interconnect", "Links", ""),
-    ("interconnect_gb_per_s", "Links, both ways", "GB/s"),
-    ("price_usd_per_hour", "Price, illustrative", "USD per hour"), ("price_as_of", "Price as of", ""),
-    ("release_year", "Year", ""),
-)  # fmt: skip
 _NAMED = ("cuda",)  # columns that sheets read, whatever the formulas do
 _USABLE = {"usable_gb": "bytes_per_gb", "usable_mib": "bytes_per_mib"}  # beside the bytes; nvidia-smi counts in MiB
-_TYPED = {  # columns of a planner's own to change: label, message, what is right, rule
-    "price_usd_per_hour": (
-        "Price per hour",
-        "Of one card, in USD. The figures are illustrative; their sources stand below the table.",
-        "a number of USD from 0 to 100,000, or nothing",
-        {"validate": "decimal", "minimum": 0, "maximum": 100_000},
-    ),
-    "price_as_of": (
-        "Price as of",
-        "When the price held, and where an own one comes from.",
-        "at most 60 characters",
-        {"validate": "length", "minimum": 0, "maximum": 60},
-    ),
+_TYPED: dict[str, dict[str, Any]] = {  # columns of a planner's own to change, and the rule for each
+    "price_usd_per_hour": {"validate": "decimal", "minimum": 0, "maximum": 100_000},
+    "price_as_of": {"validate": "length", "minimum": 0, "maximum": 60},
 }
 _SOURCE_LINE = 400  # characters between the names and the right edge of the sheet
 _FORMATS = {"ecc_memory_share": "r_share", "usable_gb": "r_calc2", "usable_mib": "r_calc0"}
-_GPU_SOURCES = (
-    ("usable_basis", "Usable"), ("memory_source", "memory"), ("bandwidth_source", "bandwidth"),
-    ("flops_source", "speed, 16-bit and fp8"), ("precision_source", "other speeds"), ("ecc_source", "ECC"),
-    ("power_source", "power"), ("price_source", "price"), ("interconnect_source", "links"),
-    ("matmul_workspace_source", "matrix workspace"),
-)  # fmt: skip
 
 
 def write(book: Book) -> None:
     """The Presets sheet: models, formats, choices, models that cannot be sized yet; and the GPUs sheet."""
-    ws, used = book.sheet(PRESETS), book.used_tables
-    last = page.plain_sheet(
-        book, PRESETS, sentence="Shapes, formats and choices that formulas look up, with their sources."
-    )
+    ws, used, words = book.sheet(PRESETS), book.used_tables, book.template["reference"]["presets"]
+    last = page.plain_sheet(book, PRESETS, title=words["title"], sentence=words["sentence"])
     row = 2
     for name in _OWN_TABLES:
         if name in used:
@@ -117,26 +88,30 @@ def _sources(book: Book, name: str) -> dict[str, str]:
         "stacks": [(row["name"], row["source"]) for row in book.presets.stack_rows],
         "layer_forms": [(row["name"], row["source"]) for row in book.presets.layer_form_rows],
     }[name]
-    own = {row.name: f"own: {row.file}, as entered" for row in book.presets.own if row.table == name}
+    words = book.template["reference"]["presets"]
+    own = {row.name: filled(words["own"], file=row.file) for row in book.presets.own if row.table == name}
     return {key: source or "" for key, source in rows} | own
 
 
 def _unsized(book: Book, row: int, last: int) -> int:
     """Models that no job sizes yet: those that are counted with their figures, the others with the reason alone."""
-    own = {model.name: f"own, {model.file}: " for model in book.presets.own if model.table == "models"}
-    reasons = {model.name: own.get(model.name, "") + model.why_not for model in book.presets.unsized_models}
+    words = book.template["reference"]["presets"]
+    own = {model.name: model.file for model in book.presets.own if model.table == "models"}
+    reasons = {model.name: model.why_not for model in book.presets.unsized_models}
+    for name in reasons.keys() & own.keys():
+        reasons[name] = filled(words["own_reason"], file=own[name], reason=reasons[name])
     counted = book.presets.counted_models
     if len(counted):
-        row = _table(book, row, last, counted, reasons, like="models", title="Models that are not offered yet")
+        row = _table(book, row, last, counted, reasons, like="models", title=words["not_offered"])
     others = [model for model in book.presets.unsized_models if model.name not in counted.keys]
     if not others:
         return row
     ws, styles = book.sheet(PRESETS), book.styles
     put = book.putter(ws)
-    title = "Models that are not counted"
-    row = page.section(ws, styles, row, last_column=last, name=title, put=put, space_below=False)
+    name = words["not_counted"]
+    row = page.section(ws, styles, row, last_column=last, name=name, put=put, space_below=False)
     ws.set_row(row, book.look["rows"]["header"])
-    for column, text in ((1, "Model"), (2, "Family"), (4, "Why")):
+    for column, text in zip((1, 2, 4), words["not_counted_columns"], strict=True):
         put(row, column, text, styles["th" if column == 1 else "th_i"])
     put(row, 3, "", styles["th"])
     for model in others:
@@ -188,14 +163,14 @@ def _table(
     formulas do not look it up and its columns have no names.
     """
     ws, styles = book.sheet(PRESETS), book.styles
-    put = book.putter(ws)
+    put, words = book.putter(ws), book.template["reference"]["presets"]
     title = title or table.name.replace("_", " ").capitalize()
-    note = f"Source: {source}" if source else None
+    note = filled(words["source_of_all"], source=source) if source else None
     row = page.section(
         ws, styles, row, last_column=last, name=title, put=put, note=note, note_column=4, space_below=False
     )
     ws.set_row(row, book.look["rows"]["header_two_lines"])
-    put(row, 1, "Name", styles["th_open"])
+    put(row, 1, words["name"], styles["th_open"])
     put(row + 1, 1, "", styles["th_ul"])
     layout = _layout(table, like or table.name, last)
     heads = [(at, label_of(name), table.units[name].partition(" per ")[0]) for name, at in layout.columns.items()]
@@ -207,7 +182,7 @@ def _table(
         if column > last:
             ws.set_column(column, column, _STEP_WIDTH)
     if sources:
-        put(row, last - 1, "Why" if like else "Source", styles["th_open_i"])
+        put(row, last - 1, words["why" if like else "source"], styles["th_open_i"])
         put(row + 1, last - 1, "", styles["th_ui"])
     first = row + 2
     for at, key in enumerate(table.keys):
@@ -226,9 +201,9 @@ def _table(
                 )
         _write_live(book, table, like or table.name, layout, first + at, at)
         if sources:
-            words = sources.get(key) or "added by the planner"
-            put(first + at, last - 1, words, styles.variant("r_help", indent=1))
-            ws.set_row(first + at, page.wrapped_height((words, book.look["sheets"][PRESETS]["widths"][-2])))
+            said = sources.get(key) or words["no_source"]
+            put(first + at, last - 1, said, styles.variant("r_help", indent=1))
+            ws.set_row(first + at, page.wrapped_height((said, book.look["sheets"][PRESETS]["widths"][-2])))
     end = first + len(table.keys) - 1
     if not like:
         book.define(column_name(table.name, None), PRESETS, first, 1, end)
@@ -271,24 +246,18 @@ def _over_row(book: Book, tree: Expr, table: str, stop: tuple[str, ...]) -> Expr
 
 def _gpus(book: Book) -> None:
     ws, styles = book.sheet(GPUS), book.styles
-    put = book.putter(ws)
+    put, words = book.putter(ws), book.template["reference"]["gpus"]
     last = page.plain_sheet(
-        book,
-        GPUS,
-        sentence="Label and usable memory differ, and most labels count GiB. Totals are those of the card as shipped,"
-        " less what ECC takes where it is on. MIG slices stand last; their memory is assumed. Prices are illustrative:"
-        " type your own.",
-        rows_repeated=(0, 3),
-        freeze=(4, 2),
+        book, GPUS, title=words["title"], sentence=words["sentence"], rows_repeated=(0, 3), freeze=(4, 2)
     )
     ws.set_row(2, book.look["rows"]["header_two_lines"])
-    put(2, 1, "GPU", styles["th_open"])
+    put(2, 1, words["gpu"], styles["th_open"])
     put(3, 1, "", styles["th_ul"])
-    put(2, last - 1, "Note", styles["th_open_i"])
+    put(2, last - 1, words["note"], styles["th_open_i"])
     put(3, last - 1, "", styles["th_ui"])
     table = book.job.tables["gpus"]
     rows = {row["name"]: row for row in book.presets.gpu_rows}
-    for column, (key, text, unit) in enumerate(_GPU_COLUMNS, 2):
+    for column, (key, (text, unit)) in enumerate(words["columns"].items(), 2):
         numeric = bool(unit) or key == "release_year"
         put(2, column, text, styles["th_open_r" if numeric else "th_open_i"])
         put(3, column, unit, styles["th_u" if numeric else "th_ui"])
@@ -305,15 +274,20 @@ def _gpus(book: Book) -> None:
         ws.set_row(4 + at, page.wrapped_height((note, book.look["sheets"][GPUS]["widths"][-2])))
     end = 4 + len(table.keys) - 1
     book.define(column_name("gpus", None), GPUS, 4, 1, end)
-    for column, (key, _, _) in enumerate(_GPU_COLUMNS, 2):
+    for column, key in enumerate(words["columns"], 2):
         if ("gpus", key) in book.used_columns or key in (*_NAMED, *_TYPED):
             book.define(column_name("gpus", key), GPUS, 4, column, end)
         if key in _TYPED:
             _typed(book, 4, end, column, key)
-    row = page.section(ws, styles, end + 1, last_column=last, name="Where the figures come from", put=put)
+    row = page.section(ws, styles, end + 1, last_column=last, name=words["sources"], put=put)
     for name in table.keys:
-        words = "; ".join(f"{label}: {rows[name][key]}" for key, label in _GPU_SOURCES if rows[name].get(key))
-        for at, line in enumerate(textwrap.wrap(words, _SOURCE_LINE)):  # each runs on over the empty cells beside it
+        row_of = rows[name]
+        said = "; ".join(
+            filled(words["source"], figure=figure, source=row_of[key])
+            for key, figure in words["sources_of"].items()
+            if row_of.get(key)
+        )
+        for at, line in enumerate(textwrap.wrap(said, _SOURCE_LINE)):  # each runs on over the empty cells beside it
             style = styles.variant("r_help", wrap=False, indent=1)
             page.fill_row(ws, row, 1, last - 1, styles["r_label"])
             put(row, 1, name if at == 0 else "", styles["r_label"])
@@ -332,7 +306,8 @@ def _gpu_cell(book: Book, row: int, column: int, key: str, value: Any, numeric: 
         book.put(ws, row, column, value or 0, styles["r_calc0" if value else "r_none"])
     elif value is None or value == "":
         style = styles["r_none"] if numeric else styles.variant("r_help", indent=1)
-        book.put(ws, row, column, "unknown" if numeric or key == "ecc" else "", style)
+        unknown = book.template["reference"]["gpus"]["unknown"]
+        book.put(ws, row, column, unknown if numeric or key == "ecc" else "", style)
     elif isinstance(value, str):
         book.put(ws, row, column, value, styles.variant("r_help", indent=1, wrap=False))
     elif key == "release_year":
@@ -343,28 +318,17 @@ def _gpu_cell(book: Book, row: int, column: int, key: str, value: Any, numeric: 
 
 def _usable(book: Book, row: int, column: int, key: str, usable: int | None) -> None:
     """Usable memory in another unit: live, over the bytes beside it."""
-    at = 2 + [name for name, _, _ in _GPU_COLUMNS].index("usable_bytes")
+    words = book.template["reference"]["gpus"]
+    at = 2 + list(words["columns"]).index("usable_bytes")
     bytes_here, unit = page.cell(row, at, column_fixed=True), _USABLE[key]
-    formula = f'=IF({bytes_here}>0,{bytes_here}/{book.cell_name(unit)},"unknown")'
+    formula = f"=IF({bytes_here}>0,{bytes_here}/{book.cell_name(unit)},{quoted(words['unknown'])})"
     style = book.styles[_FORMATS[key] if usable else "r_none"]
-    book.put(book.sheet(GPUS), row, column, Raw(formula, usable / book.values[unit] if usable else "unknown"), style)
+    value = usable / book.values[unit] if usable else words["unknown"]
+    book.put(book.sheet(GPUS), row, column, Raw(formula, value), style)
 
 
 def _typed(book: Book, first: int, last: int, column: int, key: str) -> None:
     """What may be typed as a price, and as where it comes from."""
-    label, message, right, rule = _TYPED[key]
-    book.sheet(GPUS).data_validation(
-        first,
-        column,
-        last,
-        column,
-        {
-            **rule,
-            "criteria": "between",
-            "input_title": label,
-            "input_message": message,
-            "error_title": label,
-            "error_message": f"Enter {right}.",
-            "error_type": "stop",
-        },
-    )
+    label, what, right = book.template["reference"]["gpus"]["typed"][key]
+    rule = {**prompt(book, label, what, right), **_TYPED[key], "criteria": "between", "input_message": what}
+    book.sheet(GPUS).data_validation(first, column, last, column, rule)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from .. import page
 from ..book import Raw
 from ..inputs import row_fault, validation
-from ..jobtable import write_job_table
+from ..jobtable import NOT_GIVEN, write_job_table
 from ..own_runs import COMPLETED, OUT_OF_MEMORY, input_names
-from ..runs import VISIBLE, Run, Runs
+from ..runs import RIGHT, UNDECIDED, VISIBLE, WRONG, Run, Runs
+from ..words import filled, quoted
 from . import checks
 
 if TYPE_CHECKING:
@@ -19,15 +20,8 @@ TITLE, WORKINGS = "Validation", "Validation workings"
 FIRST = 9  # row of the first run, from 0, on both sheets
 OUTCOMES = "Validation_Outcomes_List"
 INPUT_COLUMNS = dict(zip(VISIBLE, "EFG", strict=True))  # where those inputs stand on Validation
-EXTRA = {  # columns beside the job table: heading and unit
-    "traced": ("Traced error, absolute", "share"),
-    "published": ("Published error, absolute", "share"),
-    "above": ("Upper estimate above measured", "share"),
-    "trace": ("Step trace error, absolute", "share"),
-    "outcome": ("Outcome that counts", "text"),
-    "call": ("Call", "text"),
-    "faults": ("Inputs and rules at fault", "count"),
-}
+EXTRA = ("traced", "published", "above", "trace", "outcome", "call", "faults")  # columns beside the job table
+_FORMS = ("r_err", "r_err", "r_err", "r_err", "r_text_r", "r_text_r", "r_calc0")
 
 
 def workings_cell(runs: Runs, at: int, result: str) -> str:
@@ -48,8 +42,13 @@ def extra_area(runs: Runs, extra: str) -> str:
     return f"'{WORKINGS}'!{top}:{bottom}"
 
 
+def call_shown(book: Book, call: str) -> str:
+    """What the cells say of a call."""
+    return str(book.template["validation"]["calls"][call]) if call else NOT_GIVEN
+
+
 def _extra_column(runs: Runs, extra: str) -> int:
-    return 2 + len(runs.table.columns) + list(EXTRA).index(extra)
+    return 2 + len(runs.table.columns) + EXTRA.index(extra)
 
 
 def write(book: Book, runs: Runs) -> None:
@@ -82,7 +81,15 @@ def write(book: Book, runs: Runs) -> None:
         }
         rows.append((ident, run.inputs, cells))
     typed = len(runs.sweep)
-    write_job_table(book, WORKINGS, table, rows, heading="Run", first_row=FIRST, typed_from=typed)
+    write_job_table(
+        book,
+        WORKINGS,
+        table,
+        rows,
+        heading=book.template["validation"]["beside"]["run"],
+        first_row=FIRST,
+        typed_from=typed,
+    )
     _write_headers(book, runs, after)
     for at, run in enumerate(runs.all):
         _write_extras(book, runs, at, run, after)
@@ -111,9 +118,11 @@ def _highest(runs: Runs, at: int) -> str:
 
 def _write_headers(book: Book, runs: Runs, after: int) -> None:
     put, styles = book.putter(book.sheet(WORKINGS)), book.styles
-    labels = [*EXTRA.values()]
-    labels += [(f"{book.job.inputs[key].label}, fault", "1 is wrong") for key in runs.table.inputs]
-    labels += [(f"{book.job.terms[rule].label}, fault", "1 is wrong") for rule in runs.rules]
+    words = book.template["validation"]["beside"]
+    fault, unit = words["fault"]
+    checked = [*(book.job.inputs[key].label for key in runs.table.inputs)]
+    checked += [book.job.terms[rule].label for rule in runs.rules]
+    labels = [words[extra] for extra in EXTRA] + [(filled(fault, label=label), unit) for label in checked]
     for column, (label, unit) in enumerate(labels, after):
         put(FIRST - 2, column, label, styles["th_r"])
         put(FIRST - 1, column, unit, styles["th_u"])
@@ -128,27 +137,28 @@ def _write_extras(book: Book, runs: Runs, at: int, run: Run, after: int) -> None
     code = _at(number, 2 + runs.table.column("verdict_code"))
     outcome = _at(number, _extra_column(runs, "outcome"))
     faults = f"{_at(number, after + len(EXTRA))}:{_at(number, _last_fault(runs))}"
-    judged = f'IF(({code}<2)+({outcome}="{COMPLETED}")=1,"Wrong","Right")'
+    right, wrong, undecided = (quoted(call_shown(book, call)) for call in (RIGHT, WRONG, UNDECIDED))
+    none = quoted(NOT_GIVEN)
+    judged = f'IF(({code}<2)+({outcome}="{COMPLETED}")=1,{wrong},{right})'
     spare = f'({ident}="")+(N({trace})*N({measured})<=0)>0'
     formulas: dict[str, tuple[str, Any]] = {
-        "traced": (f'=IF(ISNUMBER({traced}),ABS({traced}),"none")', _absolute(run.error("traced_allocated"))),
+        "traced": (f"=IF(ISNUMBER({traced}),ABS({traced}),{none})", _absolute(run.error("traced_allocated"))),
         "published": (
-            f'=IF(ISNUMBER({published}),ABS({published}),"none")',
+            f"=IF(ISNUMBER({published}),ABS({published}),{none})",
             _absolute(run.error("published_allocated")),
         ),
-        "above": (f'=IF(N({upper})*N({reserved})>0,{upper}/{reserved}-1,"none")', run.above()),
-        "trace": (f'=IF({spare},"none",ABS(ROUND({trace}/{measured}-1,4)))', run.trace_error()),
+        "above": (f"=IF(N({upper})*N({reserved})>0,{upper}/{reserved}-1,{none})", run.above()),
+        "trace": (f"=IF({spare},{none},ABS(ROUND({trace}/{measured}-1,4)))", run.trace_error()),
         "outcome": (
-            f'=IF({ident}="","none",IF(OR({ended}="{COMPLETED}",{ended}="{OUT_OF_MEMORY}"),{ended},"none"))',
+            f'=IF({ident}="",{none},IF(OR({ended}="{COMPLETED}",{ended}="{OUT_OF_MEMORY}"),{ended},{none}))',
             run.outcome or None,
         ),
-        "call": (f'=IF({outcome}="none","none",IF({code}=2,"Undecided",{judged}))', run.call()),
+        "call": (f"=IF({outcome}={none},{none},IF({code}=2,{undecided},{judged}))", call_shown(book, run.call())),
         "faults": (f"=IF(ISNUMBER(SUM({faults})),SUM({faults}),1)", 0),
     }
-    for column, (extra, (_, unit)) in enumerate(EXTRA.items(), after):
+    for column, (extra, style) in enumerate(zip(EXTRA, _FORMS, strict=True), after):
         formula, value = formulas[extra]
-        style = {"share": "r_err", "text": "r_text_r", "count": "r_calc0"}[unit]
-        put(FIRST + at, column, Raw(formula, "none" if value is None else value), styles[style])
+        put(FIRST + at, column, Raw(formula, NOT_GIVEN if value is None else value), styles[style])
 
 
 def _absolute(value: float | None) -> float | None:
@@ -181,7 +191,7 @@ def _write_faults(book: Book, runs: Runs, at: int, first: int) -> None:
 def _write_outcomes(book: Book, row: int) -> None:
     """What the outcome of a run may be: the list behind the dropdown on Validation."""
     put, styles = book.putter(book.sheet(WORKINGS)), book.styles
-    put(row, 1, "Outcomes of a run", styles["th"])
+    put(row, 1, book.template["validation"]["beside"]["outcomes"], styles["th"])
     for at, words in enumerate((COMPLETED, OUT_OF_MEMORY), 1):
         put(row + at, 1, words, styles["r_label"])
     book.define(OUTCOMES, WORKINGS, row + 1, 1, row + 2)

@@ -13,6 +13,7 @@ from ...planning.search import Question, limit_of, middle, questions, steps_of
 from .. import page
 from ..book import Raw
 from ..jobtable import ROW, JobTable
+from ..words import filled
 from . import checks
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ TITLE = "Search workings"
 CHECKPOINTING = "activation_checkpointing"
 BOUNDARIES = ("largest_batch_size", "largest_sequence_length")
 _FIRST = 3
-_BESIDE = ("Holds up to here", "Too much from here on", "Value tried", "Holds")
+_BESIDE = 4  # columns beside a table: two bounds, the value tried, whether it holds
 
 
 class Search:
@@ -71,16 +72,17 @@ def plan(book: Book) -> None:
 def write(book: Book) -> None:
     """The sheet, a block a question."""
     search = book.search
-    columns = max(len(block.table.columns) for block in search.blocks) + len(_BESIDE)
+    columns = max(len(block.table.columns) for block in search.blocks) + _BESIDE
     page.plain_sheet(
-        book, TITLE, kind="wide", last_column=2 + max(columns, len(search.pair.columns)), stamp=False,
+        book, TITLE, title=book.template["search"]["title"], kind="wide",
+        last_column=2 + max(columns, len(search.pair.columns)), stamp=False,
         sentence=book.template["levers_sheet"]["search_workings"], rows_repeated=(0, 1), freeze=(2, 2),
     )  # fmt: skip
     row = _FIRST
     for block in search.blocks:
         row = _write_block(book, block, row)
     row = _write_pair(book, search, row)
-    page.print_area(book.sheet(TITLE), row - 1, 1 + len(_BESIDE))
+    page.print_area(book.sheet(TITLE), row - 1, 1 + _BESIDE)
 
 
 def _head(book: Book, row: int, heading: str, labels: list[tuple[str, str]]) -> None:
@@ -109,11 +111,12 @@ def _terms(book: Book, table: JobTable, row: int, first: int, values: dict[str, 
 def _write_block(book: Book, block: _Block, row: int) -> int:
     put, styles, job, question = book.putter(book.sheet(TITLE)), book.styles, book.job, block.question
     table = block.table
-    after = 2 + len(_BESIDE)
+    after = 2 + _BESIDE
     vary = after + table.column(question.vary)
     unit = job.unit_of(question.vary)
-    heading = f"{job.inputs[question.vary].label}: {question.name.replace('_', ' ')}"
-    _head(book, row, heading, [*((label, unit) for label in _BESIDE), *_labels(book, table)])
+    words = book.template["search"]
+    heading = filled(words["question"], input=job.inputs[question.vary].label, question=question.name.replace("_", " "))
+    _head(book, row, heading, [*((label, unit) for label in words["columns"]), *_labels(book, table)])
     limit = limit_of(job, question)
     first = row + 2
     highest = book.cell_name(limit) if isinstance(limit, str) else checks.bounds(job, question.vary)[1]
@@ -129,7 +132,7 @@ def _write_block(book: Book, block: _Block, row: int) -> int:
             cell(after + table.column(key)) if key in table.columns else book.cell_name(key)
             for key in (question.term, question.at_most)
         )
-        put(here, 1, f"Step {at + 1}", styles["r_label"])
+        put(here, 1, filled(words["step"], number=str(at + 1)), styles["r_label"])
         put(here, 2, lower, styles["r_calc0"])
         put(here, 3, upper, styles["r_calc0"])
         put(here, 4, Raw(f"=MAX(1,INT(({cell(2)}+{cell(3)})/2))", tried), styles["r_calc0"])
@@ -138,7 +141,7 @@ def _write_block(book: Book, block: _Block, row: int) -> int:
         _terms(book, table, here, after, values)
     end = first + len(block.rows)
     last = end - 1
-    put(end, 1, "Answer", styles["r_label"])
+    put(end, 1, words["answer"], styles["r_label"])
     found = f"IF({page.cell(last, 5)}>0,{page.cell(last, 4)},{page.cell(last, 2)})"
     put(end, 2, book.guarded(Raw(f"={found}", block.answer), "NA()"), styles["r_calc0"])
     book.define(public_name(question.name), TITLE, end, 2)
@@ -148,7 +151,7 @@ def _write_block(book: Book, block: _Block, row: int) -> int:
 def _write_pair(book: Book, search: Search, row: int) -> int:
     """The largest batch and the longest sequence without and with checkpointing."""
     put, styles, table = book.putter(book.sheet(TITLE)), book.styles, search.pair
-    _head(book, row, "Checkpointing", _labels(book, table))
+    _head(book, row, book.template["search"]["checkpointing"], _labels(book, table))
     for at, (state, name, values) in enumerate(
         zip(("Off", "On"), ("plain", "checkpointed"), search.pair_rows, strict=True)
     ):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formula.expression import Expr
 from ...formula.primitives import either, when
 from ...formula.render import public_name
 from .. import page
-from ..book import Raw
+from ..book import Raw, told
 from ..inputs import write_input
 from ..page import Tile
-from ..words import sentence
+from ..words import quoted, sentence, spelled
 from . import chart_data, overrides, scenarios
 from . import checks as checks_sheet
 
@@ -64,54 +64,58 @@ def _live(book: Book, key: str) -> Any:
 
 
 def _strip(book: Book, last: int) -> None:
-    sym, shown = book.sym, book.shown
-    checks = Raw(
-        '=IF(Checks_Failed>0,Checks_Failed&" of "&Checks_Count&IF(Checks_Failed>1," fail"," fails"),'
-        '"All "&Checks_Count&" pass")',
-        f"All {book.values['checks_count']} pass",
+    sym, shown, words = book.sym, book.shown, book.template["sizing"]
+    tiles, states = words["tiles"], words["checks"]
+    passing = told(states["pass"], count=Raw("=Checks_Count", book.values["checks_count"]))
+    one, several = (quoted(ending) for ending in states["endings"])
+    failing = spelled(
+        states["fail"], failed="Checks_Failed", count="Checks_Count", ending=f"IF(Checks_Failed>1,{several},{one})"
     )
+    checks = Raw(f"=IF(Checks_Failed>0,{failing},{passing.inner})", passing.value)
+    own = told(states["own"], count=Raw("=Own_Values_Count", overrides.own_values(book)))
     warning = Raw(
-        '=IF(Checks_Failed>0,"no verdict until corrected",'
-        'IF(Warnings_Raised>0,"with a warning: see Checks",'
-        'IF(Own_Values_Count>0,"own values in force: "&Own_Values_Count,"inputs complete and in range")))',
-        _state_of_inputs(book),
+        f"=IF(Checks_Failed>0,{quoted(states['corrected'])},"
+        f"IF(Warnings_Raised>0,{quoted(states['warning'])},"
+        f"IF(Own_Values_Count>0,{own.inner},{quoted(states['fine'])})))",
+        _state_of_inputs(book, own.value),
     )
+    scenario = spelled(words["scenario"], name="Scenario_Choice")
     verdict = str(book.value(sym("verdict")))
-    warning_told = checks_sheet.first_warning(book)
+    warnings = checks_sheet.open_warnings(book)
     if book.values["published_in_place"]:  # its sentence is long: the warning is then told on Checks alone
         verdict += f" {book.values['basis']}"
-    elif warning_told != "none":
-        verdict += f" {warning_told}"
+    elif warnings:
+        verdict += f" {checks_sheet.first_warning(book)}"
     page.strip(
         book.sheet(TITLE),
         book.styles,
         last_column=last,
         title=book.template["title"],
         sentence=Raw(
-            '=IF(Scenario_Row>0,"Scenario "&Scenario_Choice&": ","")&IF(Checks_Failed>0,First_Fault,'
+            f'=IF(Scenario_Row>0,{scenario},"")&IF(Checks_Failed>0,First_Fault,'
             'Verdict_Sentence&IF(Published_In_Place>0," "&Basis_Sentence,'
             'IF(Warnings_Raised>0," "&First_Warning,"")))', verdict),
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[
-            Tile(1, 1, "Verdict", shown(sym("verdict_shown"), "CHECK INPUT"),
-                 shown(sym("verdict_note"), "No verdict until corrected"), kind="verdict"),
-            Tile(2, 3, "Total to size against", shown(sym("total_shown_gb")), shown(sym("total_note"))),
-            Tile(4, 4, "Usable capacity", shown(sym("usable_shown_gb")), shown(sym("usable_note"))),
-            Tile(5, 5, "Headroom", shown(sym("headroom_shown_gb")), shown(sym("headroom_note"))),
-            Tile(6, 6, "Utilisation of the card", shown(sym("card_utilisation")),
+            Tile(1, 1, tiles["verdict"], shown(sym("verdict_shown"), book.words["check_input"]),
+                 shown(sym("verdict_note"), tiles["no_verdict"]), kind="verdict"),
+            Tile(2, 3, tiles["total"], shown(sym("total_shown_gb")), shown(sym("total_note"))),
+            Tile(4, 4, tiles["usable"], shown(sym("usable_shown_gb")), shown(sym("usable_note"))),
+            Tile(5, 5, tiles["headroom"], shown(sym("headroom_shown_gb")), shown(sym("headroom_note"))),
+            Tile(6, 6, tiles["utilisation"], shown(sym("card_utilisation")),
                  shown(sym("gauge_share")), "tile_pct", "gauge"),
-            Tile(7, 7, "Checks", checks, warning, "tile_text"),
+            Tile(7, 7, tiles["checks"], checks, warning, "tile_text"),
         ],
     )  # fmt: skip
 
 
-def _state_of_inputs(book: Book) -> str:
-    """What the checks tile says of the inputs the workbook opens on."""
-    if any(not rule.fault and not book.values[key] for key, rule in book.job.checks.items()):
-        return "with a warning: see Checks"
-    own = overrides.own_values(book)
-    return f"own values in force: {own}" if own else "inputs complete and in range"
+def _state_of_inputs(book: Book, own: str) -> str:
+    """What the checks tile says of the inputs the workbook opens on; own: where presets are replaced."""
+    states: Mapping[str, str] = book.template["sizing"]["checks"]
+    if checks_sheet.open_warnings(book):
+        return states["warning"]
+    return own if overrides.own_values(book) else states["fine"]
 
 
 def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
@@ -142,7 +146,7 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
         put(row, _HELP, text if isinstance(text, str) else book.shown(text), styles["help"])
 
 
-def _head(book: Book, row: int, names: tuple[str, ...]) -> int:
+def _head(book: Book, row: int, names: Sequence[str]) -> int:
     ws, styles = book.sheet(TITLE), book.styles
     ws.set_row(row, book.look["rows"]["header"])
     forms = ("th", "th_r", "th_i", "th_r", "th_r", "th_i", "th_i")
@@ -154,24 +158,13 @@ def _head(book: Book, row: int, names: tuple[str, ...]) -> int:
 
 def _items(book: Book, row: int, last: int) -> int:
     ws, styles, sym, rows = book.sheet(TITLE), book.styles, book.sym, book.look["rows"]
-    put = book.putter(ws)
+    put, words = book.putter(ws), book.template["sizing"]["items"]
+    not_traced, no_item = (book.template["sizing"][key] for key in ("not_traced", "no_item"))
     row = page.section(
-        ws, styles, row, last_column=last, name="Where the memory goes", put=put, note=_live(book, "items_note"),
+        ws, styles, row, last_column=last, name=words["name"], put=put, note=_live(book, "items_note"),
         space_below=False,
     )  # fmt: skip
-    row = _head(
-        book,
-        row,
-        (
-            "Line item",
-            "Traced",
-            "Unit",
-            "Share of the peak",
-            "Published",
-            "What drives it",
-            "What reduces it",
-        ),
-    )
+    row = _head(book, row, words["columns"])
     first = row
     gb, traced_on = sym("bytes_per_gb"), sym("traced_available") > 0
     for item in book.template["items"]:
@@ -179,10 +172,10 @@ def _items(book: Book, row: int, last: int) -> int:
         published = sym(item["published"]) / gb if item["published"] else None
         ws.set_row(row, rows["table"])
         put(row, _LABEL, item["name"], styles["r_label"])
-        put(row, _VALUE, book.shown(either(traced_on, traced, "not traced")), styles["r_calc3"])
+        put(row, _VALUE, book.shown(either(traced_on, traced, not_traced)), styles["r_calc3"])
         put(row, _UNIT, "GB", styles["r_unit"])
         put(row, _HELP, book.shown(item_in_force(book, item) / sym("peak_allocated")), styles["r_share"])
-        put(row, _PUBLISHED, "none" if published is None else book.shown(published), styles["r_calc3"])
+        put(row, _PUBLISHED, no_item if published is None else book.shown(published), styles["r_calc3"])
         put(row, _DRIVES, item["drives"], styles.variant("r_help", indent=2, wrap=False))
         put(row, _REDUCES, item["reduces"], styles.variant("r_help", indent=1, wrap=False))
         row += 1
@@ -190,15 +183,15 @@ def _items(book: Book, row: int, last: int) -> int:
     page.data_bar(ws, styles, (first, _HELP, row - 1, _HELP), maximum=page.bar_maximum(1, 6.8, grid[_HELP]))
     peak, total = "peak_allocated_gb", "total_reserved_gb"
     totals = (
-        ("Peak allocated", peak, "What the framework reports as its maximum", "t"),
-        ("Allocator reserve, upper estimate", None, "Blocks kept for reuse; fragments", "r"),
-        ("Total to size against", total, "What the verdict compares with the card", "t"),
+        (words["peak"], peak, "t"),
+        (words["reserve"], None, "r"),
+        (words["total"], total, "t"),
     )
-    for name, figure, words, form in totals:
+    for (name, drives), figure, form in totals:
         ws.set_row(row, rows["table" if form == "r" else "total"])
         put(row, _LABEL, name, styles[f"{form}_label"])
         if figure is None:
-            traced = either(traced_on, sym("allocator_reserve") / gb, "not traced")
+            traced = either(traced_on, sym("allocator_reserve") / gb, not_traced)
             published = (sym("published_reserved") - sym("published_allocated")) / gb
         else:
             traced, published = sym("traced_" + figure), sym("published_" + figure)
@@ -206,24 +199,16 @@ def _items(book: Book, row: int, last: int) -> int:
         put(row, _UNIT, "GB", styles[f"{form}_unit"])
         put(row, _HELP, Raw('=IF(Checks_Failed>0,"–",1)', 1) if figure == peak else "", styles[f"{form}_share"])
         put(row, _PUBLISHED, book.shown(published), styles[f"{form}_calc3"])
-        put(row, _DRIVES, words, styles.variant(f"{form}_help", indent=2, wrap=False))
-        put(
-            row,
-            _REDUCES,
-            "Expandable segments" if form == "r" else "",
-            styles.variant(f"{form}_help", indent=1, wrap=False),
-        )
+        put(row, _DRIVES, drives, styles.variant(f"{form}_help", indent=2, wrap=False))
+        reduces = words["reserve_reduces"] if form == "r" else ""
+        put(row, _REDUCES, reduces, styles.variant(f"{form}_help", indent=1, wrap=False))
         row += 1
     ws.set_row(row, rows["input"])
-    put(row, _LABEL, "nvidia-smi may show up to", styles["label"])
+    name, drives = words["shown_outside"]
+    put(row, _LABEL, name, styles["label"])
     put(row, _VALUE, book.shown(sym("nvidia_smi_gb")), styles["calc3"])
     put(row, _UNIT, "GB", styles["unit"])
-    put(
-        row,
-        _DRIVES,
-        "The total and what others use. Rows are rounded one by one.",
-        styles.variant("help", indent=2),
-    )
+    put(row, _DRIVES, drives, styles.variant("help", indent=2))
     return row + 1
 
 
@@ -236,34 +221,36 @@ def item_in_force(book: Book, item: Mapping[str, Any]) -> Expr:
 
 def _moments(book: Book, row: int, last: int) -> int:
     ws, styles, sym, rows = book.sheet(TITLE), book.styles, book.sym, book.look["rows"]
-    put = book.putter(ws)
+    put, words = book.putter(ws), book.template["sizing"]["moments"]
+    not_traced = book.template["sizing"]["not_traced"]
     row = page.section(
-        ws, styles, row, last_column=last, name="Which moment sets the peak", put=put, space_below=False,
-        note="The traced peak is the largest of these moments, not their sum.",
-    )  # fmt: skip
-    row = _head(book, row, ("Moment", "In use", "Unit", "Against the peak", "State", "What is alive then", ""))
-    put(row - 1, _PUBLISHED, "State", styles["th_i"])
+        ws, styles, row, last_column=last, name=words["name"], put=put, space_below=False, note=words["note"]
+    )
+    columns = [*words["columns"], ""]
+    row = _head(book, row, columns)
+    put(row - 1, _PUBLISHED, columns[_PUBLISHED - 1], styles["th_i"])
     first = row
     traced_on = sym("traced_available") > 0
     for moment in book.template["moments"]:
         term = sym(moment["term"])
         ws.set_row(row, rows["table"])
         put(row, _LABEL, moment["name"], styles["r_label"])
-        in_use = either(traced_on, term / sym("bytes_per_gb"), "not traced")
+        in_use = either(traced_on, term / sym("bytes_per_gb"), not_traced)
         put(row, _VALUE, book.shown(in_use), styles["r_calc3"])
         put(row, _UNIT, "GB", styles["r_unit"])
         put(
             row,
             _HELP,
-            book.shown(either(traced_on, term / sym("traced_allocated"), "not traced")),
+            book.shown(either(traced_on, term / sym("traced_allocated"), not_traced)),
             styles["r_share"],
         )
-        state = when(term >= sym("traced_allocated"), "Sets the peak", "Below it")
-        put(row, _PUBLISHED, book.shown(when(traced_on, state, "not traced")), styles["r_text_i"])
+        state = when(term >= sym("traced_allocated"), words["sets"], words["below"])
+        put(row, _PUBLISHED, book.shown(when(traced_on, state, not_traced)), styles["r_text_i"])
         put(row, _DRIVES, moment["alive"], styles.variant("r_help", indent=2, wrap=False))
         put(row, _REDUCES, "", styles["r_help"])
         for column in (_LABEL, _VALUE, _PUBLISHED):  # not the bar: a mark would hide it in some programs
-            page.formula_marks(ws, styles, (row, column, row, column), f'=$F${row + 1}="Sets the peak"', "decides")
+            sets = f"=$F${row + 1}={quoted(words['sets'])}"
+            page.formula_marks(ws, styles, (row, column, row, column), sets, "decides")
         row += 1
     grid = book.look["sheets"]["Sizing"]["widths"]
     page.data_bar(ws, styles, (first, _HELP, row - 1, _HELP), maximum=page.bar_maximum(1, 6.8, grid[_HELP]))
@@ -272,15 +259,14 @@ def _moments(book: Book, row: int, last: int) -> int:
 
 def _boundary(book: Book, row: int, last: int) -> int:
     ws, styles, sym, rows = book.sheet(TITLE), book.styles, book.sym, book.look["rows"]
-    put = book.putter(ws)
+    put, words = book.putter(ws), book.template["sizing"]["boundary"]
     row = page.section(
-        ws, styles, row, last_column=last, name="How far it can grow on this card", put=put, space_below=False,
-        note="Each alone, all else as entered: the largest value whose verdict is still “fits”.",
-    )  # fmt: skip
-    row = _head(book, row, ("Input", "Verdict's basis", "Unit", "As entered", "Published", "What limits it", ""))
-    for name, key, unit, entered in (
-        ("Largest batch size", "largest_batch_size", "rows", "batch_size"),
-        ("Longest sequence", "largest_sequence_length", "tokens", "sequence_length"),
+        ws, styles, row, last_column=last, name=words["name"], put=put, space_below=False, note=words["note"]
+    )
+    row = _head(book, row, [*words["columns"], ""])
+    for (name, unit), key, entered in (
+        (words["batch"], "largest_batch_size", "batch_size"),
+        (words["sequence"], "largest_sequence_length", "sequence_length"),
     ):
         ws.set_row(row, rows["table"])
         put(row, _LABEL, name, styles["r_label"])
@@ -301,9 +287,8 @@ def _boundary(book: Book, row: int, last: int) -> int:
 
 def _charts(book: Book, row: int, last: int) -> int:
     ws, styles, rows = book.sheet(TITLE), book.styles, book.look["rows"]
-    row = page.section(
-        ws, styles, row, last_column=last, name="What this looks like against the card", put=book.putter(ws)
-    )
+    name = book.template["sizing"]["charts"]["name"]
+    row = page.section(ws, styles, row, last_column=last, name=name, put=book.putter(ws))
     for placed in (chart_data.place_parts_and_sequence, chart_data.place_batch):
         placed(book, ws, row)
         for _ in range(16):

@@ -17,7 +17,7 @@ from ...formula.render import public_name
 from .. import page
 from ..book import Raw
 from ..guide import ANSWERS, Guide, read_guide
-from ..words import filled, sentence
+from ..words import filled, quoted, sentence
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -26,7 +26,7 @@ TITLE = "Start"
 LIST = "Start_Answers_List"
 RECOMMENDED, REASON = "Recommended_Way", "Recommended_Way_Reason"
 UNSURE = "unsure_answers"
-CHECK, NOTHING = "CHECK INPUT", "–"
+NOTHING = "–"
 _HEAD = ("title", "sentence", "strip_edge")
 _LAST = 7  # the column of answers' states, links and samples
 _ANSWER = 4
@@ -46,7 +46,7 @@ class Start:
     """The sheet in the making; row is the next free one."""
 
     def __init__(self, book: Book) -> None:
-        self.book, self.words = book, book.template["start"]
+        self.book, self.words, self.check = book, book.template["start"], book.words["check_input"]
         self.spec = self.words["guide"]
         self.guide: Guide = read_guide(self.spec, "guide")
         self.given = {key: self.guide.words[self.words["answers"][key]] for key in self._questions()}
@@ -115,7 +115,7 @@ class Start:
         answers, states = (page.area(first, column, self.row - 1) for column in (_ANSWER, _LAST))
         unsure = self.guide.words["unsure"]
         page.formula_marks(self.ws, self.styles, (first, _LAST, self.row - 1, _LAST),
-                           f'={page.cell(first, _LAST)}="{CHECK}"', "check")  # fmt: skip
+                           f'={page.cell(first, _LAST)}={quoted(self.check)}', "check")  # fmt: skip
         outcome = self.row
         self.row += 2
         rules = self._rules(states)
@@ -124,7 +124,7 @@ class Start:
         # The note of the section, now that the answers have their places.
         count = sum(word == unsure for word in self.given.values())
         self.book.external(UNSURE, "count", count)
-        self.book.aliases[UNSURE] = f'COUNTIF({answers},"{unsure}")'
+        self.book.aliases[UNSURE] = f"COUNTIF({answers},{quoted(unsure)})"
         self.put(section, _ANSWER, sentence(spec["note"], self.book.sym), self.styles["section_note"])
 
     def _question(self, question: Any) -> None:
@@ -150,7 +150,7 @@ class Start:
         )  # fmt: skip
         given = self._symbol(question.id)
         yes, no, unsure = (self.guide.words[word] for word in ANSWERS)
-        fine = when(equal(given, yes) | equal(given, no), NOTHING, CHECK)
+        fine = when(equal(given, yes) | equal(given, no), NOTHING, self.check)
         state = when(equal(given, unsure), self.spec["counts_as"][question.unsure], fine)
         self.put(row, _LAST, state, self.styles.variant("r_help", wrap=False))
 
@@ -177,8 +177,8 @@ class Start:
             here, above = page.cell(self.row, 6), page.cell(self.row - 1, _LAST)
             top = page.cell(first - 1, _LAST, row_fixed=True)
             formula = (
-                f'=IF((COUNTIF({states},"{CHECK}")=0)*({here}="{holds}")'
-                f'*(COUNTIF({top}:{above},"{decides}")=0)>0,"{decides}","{NOTHING}")'
+                f"=IF((COUNTIF({states},{quoted(self.check)})=0)*({here}={quoted(holds)})"
+                f'*(COUNTIF({top}:{above},{quoted(decides)})=0)>0,{quoted(decides)},"{NOTHING}")'
             )
             self._line(
                 {
@@ -191,7 +191,7 @@ class Start:
                 "r_label",
             )
         last = self.row - 1
-        this = f'=${page.cell(first, _LAST)}="{decides}"'
+        this = f"=${page.cell(first, _LAST)}={quoted(decides)}"
         page.formula_marks(self.ws, self.styles, (first, 1, last, _LAST), this, "decides")
         return first, last
 
@@ -203,7 +203,7 @@ class Start:
         first, chosen = self.row, self.guide.decide(self.given).option
         text = self.styles.variant("r_help", indent=1)
         for option in self.spec["options"]:
-            mark = Raw(f'=IF({page.cell(self.row, 1)}={RECOMMENDED},"{self.spec["current"]}","")',
+            mark = Raw(f'=IF({page.cell(self.row, 1)}={RECOMMENDED},{quoted(self.spec["current"])},"")',
                        self.spec["current"] if option["id"] == chosen else "")  # fmt: skip
             cells: dict[int, tuple[Any, Any]] = {0: (mark, "mark"), 1: (option["name"], "r_label")}
             cells |= {at: (option[key], text) for at, key in enumerate(names, 1) if key not in ("name", "open")}
@@ -230,10 +230,10 @@ class Start:
         chosen = self.guide.decide(self.given)
         option = next(option for option in self.spec["options"] if option["id"] == chosen.option)
         states = page.area(rules[0], _LAST, rules[1])
-        deciding = f'MATCH("{self.spec["decides"]}",{states},0)'
-        known = f'COUNTIF({states},"{self.spec["decides"]}")=0'
+        deciding = f"MATCH({quoted(self.spec['decides'])},{states},0)"
+        known = f"COUNTIF({states},{quoted(self.spec['decides'])})=0"
         names, targets = (page.area(options[0], column, options[1]) for column in (1, _LAST))
-        way = f'=IF({known},"{CHECK}",INDEX({page.area(rules[0], 5, rules[1])},{deciding}))'
+        way = f"=IF({known},{quoted(self.check)},INDEX({page.area(rules[0], 5, rules[1])},{deciding}))"
         why = f'=IF({known},"{NOTHING}",INDEX({page.area(rules[0], 1, rules[1])},{deciding}))'
         where = f'=IF({known},"{NOTHING}",INDEX({targets},MATCH({RECOMMENDED},{names},0)))'
         self.row, after = row, self.row
@@ -250,7 +250,7 @@ class Start:
         self.row = after
         self.book.define(RECOMMENDED, TITLE, row, 2)
         self.book.define(REASON, TITLE, row, _ANSWER)
-        page.formula_marks(self.ws, self.styles, (row, 2, row, 2), f'={RECOMMENDED}="{CHECK}"', "check")
+        page.formula_marks(self.ws, self.styles, (row, 2, row, 2), f"={RECOMMENDED}={quoted(self.check)}", "check")
 
     # ------------------------------------------------------------------ the map of the workbook
     def _sheets(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...formula.primitives import either, when
 from .. import page
 from ..page import Tile
-from ..words import filled, sentence
+from ..words import filled, quoted, sentence
 from . import chart_data, checks, overrides
 from .sizing import item_in_force
 
@@ -115,7 +115,7 @@ class Summary:
         page.tile_row(
             self.ws, self.styles, 5,
             [
-                Tile(1, 1, tiles["verdict"], shown(sym("verdict_shown"), "CHECK INPUT"), kind="verdict"),
+                Tile(1, 1, tiles["verdict"], shown(sym("verdict_shown"), book.words["check_input"]), kind="verdict"),
                 Tile(2, 3, tiles["total"], shown(sym("total_shown_gb"))),
                 Tile(4, 4, tiles["usable"], shown(sym("usable_shown_gb"))),
                 Tile(5, 5, tiles["headroom"], shown(sym("headroom_shown_gb"))),
@@ -203,16 +203,15 @@ class Summary:
                 }
             )
             for column in (_LABEL, _VALUE, _WORDS):
-                sets = f'={page.cell(row, _WORDS, row_fixed=True, column_fixed=True)}="{words["sets"]}"'
+                sets = f"={page.cell(row, _WORDS, row_fixed=True, column_fixed=True)}={quoted(words['sets'])}"
                 page.formula_marks(self.ws, self.styles, (row, column, row, column), sets, "decides")
         self._bars(first)
 
     # ------------------------------------------------------------------ where it comes from, and whose it is
     def _provenance(self) -> list[str]:
-        told, words = self.book.provenance, self.words["provenance"]
-        hashes = {key.lower(): told[key].partition(":")[0] for key in ("Formulas", "Presets")}
-        lines = [filled(words["line"], version=told["Version"], data=told["Data"], **hashes)]
-        return [*lines, words["own"]] if "Own models and cards" in told else lines
+        made, words = self.book.provenance, self.words["provenance"]
+        line = filled(words["line"], version=made.program, data=made.data, formulas=made.formulas, presets=made.presets)
+        return [line, words["own"]] if made.own else [line]
 
     def _signed(self) -> None:
         """Two cells to fill in, which nothing reads."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...formula.render import column_name
 from .. import page
 from ..book import Raw
-from ..jobtable import JobTable, write_job_table
+from ..jobtable import NOT_GIVEN, JobTable, write_job_table
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -43,7 +43,7 @@ class WhatIf:
             content = changed.get(key, Raw(f"={self.book.cell_name(key)}", inputs[key]))
             inputs[key] = content.value if isinstance(content, Raw) else content
             missing = isinstance(content, Raw) and content.value is None
-            cells[key] = content._replace(value="none") if missing else content
+            cells[key] = content._replace(value=NOT_GIVEN) if missing else content
         self.rows.append((label, inputs, cells))
         return len(self.rows) - 1
 
@@ -88,22 +88,22 @@ class WhatIf:
 
 def write(book: Book) -> None:
     """The table."""
-    what_if = book.what_if
+    what_if, words = book.what_if, book.template["what_if"]
     page.plain_sheet(
         book,
         TITLE,
-        title="What-if jobs",
+        title=words["title"],
         kind="wide",
         last_column=what_if.beside + 1,
         stamp=False,
-        sentence="The job of Sizing with some inputs changed; charts, levers and sensitivity come from these rows.",
+        sentence=words["sentence"],
         rows_repeated=(0, FIRST - 1),
         freeze=(FIRST, 2),
     )
-    write_job_table(book, TITLE, what_if.table, what_if.rows, heading="Job", first_row=FIRST)
+    write_job_table(book, TITLE, what_if.table, what_if.rows, heading=words["job"], first_row=FIRST)
     put, styles = book.putter(book.sheet(TITLE)), book.styles
-    put(FIRST - 2, what_if.beside, "Rules broken", styles["th_r"])
-    put(FIRST - 1, what_if.beside, "count", styles["th_u"])
+    for row, text, style in zip((FIRST - 2, FIRST - 1), words["broken"], ("th_r", "th_u"), strict=True):
+        put(row, what_if.beside, text, styles[style])
     for row in range(len(what_if.rows)):
         rules = (page.cell(FIRST + row, 2 + what_if.table.column(rule), column_fixed=True) for rule in what_if.rules)
         content = Raw("=" + "+".join(f"(1-{rule})" for rule in rules), what_if.breaks(row))

@@ -6,20 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...formula.render import in_words
 from .. import page
+from ..words import filled
 
 if TYPE_CHECKING:
     from ..book import Book
 
 TITLE, BOUNDARIES = "Workings", "Boundary workings"
-SUBJECTS = {
-    "units": "Units", "run": "The run", "card": "The card", "shape": "The model", "parameters": "Parameters",
-    "model": "The model", "methods": "The adapter method", "adapters": "Adapters",
-    "stack": "The training stack", "form": "The layer form",
-    "resident": "Resident memory", "layer": "One layer", "mask": "Masks", "kept": "Kept until backward",
-    "activations": "Activations", "published": "Published accounting", "traced": "Moments, traced",
-    "items": "Line items",
-    "allocator": "The allocator", "verdict": "The verdict", "figures": "Figures as they are shown",
-}  # fmt: skip
 _NAME, _WORDS, _MEANING = 4, 5, 6
 
 
@@ -32,43 +24,26 @@ def number_style(unit: str) -> str:
 
 def write(book: Book) -> None:
     """Workings: constants, terms by subject in order of evaluation, what-if figures, sentences; and boundaries."""
-    job = book.job
-    last = _head(
-        book,
-        TITLE,
-        "Workings",
-        "Every term between config.json and the verdict, with the name that formulas use.",
-    )
-    row = _section(book, TITLE, 4, last, "Constants", "Those that a user may replace are on Overrides.")
+    job, words = book.job, book.template["workings"]
+    last = _head(book, TITLE, words["title"], words["sentence"])
+    row = _section(book, TITLE, 4, last, *words["constants"])
     for key, constant in job.constants.items():
-        source = f"{constant.source} ({constant.evidence})"
+        source = filled(words["constant_source"], source=constant.source, evidence=constant.evidence)
         row = _write(book, TITLE, row, key, constant.label, constant.value, constant.unit, "", source)
     for subject, keys in _by_subject(book).items():
         row = _section(book, TITLE, row, last, subject, None)
         for key in keys:
             row = _term(book, TITLE, row, key)
-    row = _section(book, TITLE, row, last, "What-if figures", "From the What-if sheet.")
+    row = _section(book, TITLE, row, last, *words["what_if"])
     for symbol, unit, tree in book.derived:
-        words = in_words(tree, book.label_of)
-        row = _write(book, TITLE, row, symbol, symbol.replace("_", " ").capitalize(), tree, unit, words, "")
-    row = _section(book, TITLE, row, last, "Sentences", "Live text shown on the other sheets.")
+        said = in_words(tree, book.label_of)
+        row = _write(book, TITLE, row, symbol, symbol.replace("_", " ").capitalize(), tree, unit, said, "")
+    row = _section(book, TITLE, row, last, *words["sentences"])
+    source = words["sentence_source"]
     for key, tree in book.sentences.items():
-        row = _write(
-            book,
-            TITLE,
-            row,
-            key,
-            key.replace("_", " ").capitalize(),
-            tree,
-            "text",
-            "",
-            "This workbook's template.",
-        )
+        row = _write(book, TITLE, row, key, key.replace("_", " ").capitalize(), tree, "text", "", source)
     page.print_area(book.sheet(TITLE), row, last)
-    last = _head(
-        book, BOUNDARIES, "Boundary workings",
-        "How the largest batch and sequence are found: the peak is opened into its pieces, each solved alone.",
-    )  # fmt: skip
+    last = _head(book, BOUNDARIES, words["boundaries"]["title"], words["boundaries"]["sentence"])
     row = 4
     for key in job.order:
         if key not in job.plain_terms:
@@ -79,7 +54,7 @@ def write(book: Book) -> None:
 def _by_subject(book: Book) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for key in book.job.plain_terms:
-        subject = SUBJECTS[book.job.modules[key].rpartition(".")[2]]
+        subject = book.template["workings"]["subjects"][book.job.modules[key].rpartition(".")[2]]
         groups.setdefault(subject, []).append(key)
     return groups
 
@@ -92,9 +67,8 @@ def _head(book: Book, sheet: str, title: str, words: str) -> int:
     )
     ws.set_row(2, book.look["rows"]["space"])
     ws.set_row(3, book.look["rows"]["header"])
-    columns = ("Term", "Value", "Unit", "Name", "Formula in words", "Meaning and source")
-    for column, text in enumerate(columns, 1):
-        put(3, column, text, styles["th_r" if text == "Value" else "th_i" if column > 2 else "th"])
+    for column, text in enumerate(book.template["workings"]["columns"], 1):
+        put(3, column, text, styles["th_r" if column == 2 else "th_i" if column > 2 else "th"])
     return last
 
 
@@ -115,7 +89,9 @@ def _section(book: Book, sheet: str, row: int, last: int, name: str, note: str |
 
 def _term(book: Book, sheet: str, row: int, key: str) -> int:
     facts, tree = book.job.terms[key], book.job.trees[key]
-    source = f" Source: {facts.source}." if facts.source else ""
+    meaning = facts.help
+    if facts.source:
+        meaning = filled(book.template["workings"]["term_source"], meaning=facts.help, source=facts.source)
     return _write(
         book,
         sheet,
@@ -125,7 +101,7 @@ def _term(book: Book, sheet: str, row: int, key: str) -> int:
         tree,
         facts.unit,
         in_words(tree, book.label_of),
-        facts.help + source,
+        meaning,
     )
 
 
