@@ -114,7 +114,10 @@ VOCABULARY: Mapping[str, str] = {
         subjects.figures
     """,
     "what_if": "title sentence job broken[2]",
-    "search": "title question{input,question} columns[4] step{number} answer checkpointing",
+    "search": """
+        title heading{input,question} columns[4] step{number} answer checkpointing questions.free_batch_size
+        questions.highest_lora_rank questions.most_adapter_layers
+    """,
     "reference": """
         presets.title presets.sentence presets.name presets.source presets.source_of_all{source} presets.why
         presets.own{file} presets.own_reason{file,reason} presets.no_source presets.not_offered presets.not_counted

@@ -185,8 +185,7 @@ def _rule_row(book: Book, row: int, key: str, message: str, inputs: str) -> None
     """A rule is only asked once every input is what it may be."""
     ws, styles = book.sheet(TITLE), book.styles
     put = book.putter(ws)
-    rule = book.job.terms[key].help.removeprefix("1 when ").partition(":")[0].rstrip(".")
-    put(row, 1, rule[0].upper() + rule[1:], styles["r_label"])
+    put(row, 1, rule_shown(book.job, key), styles["r_label"])
     for column in range(2, _WORDS):
         put(row, column, "", styles["r_label"])
     fault = f"=IF(SUM({inputs})>0,0,1-{public_name(key)})"
@@ -196,6 +195,12 @@ def _rule_row(book: Book, row: int, key: str, message: str, inputs: str) -> None
     formula = sheet_formula(tree, book.cell_name, column_name)[1:] if isinstance(tree, Expr) else quoted(tree)
     value = "–" if book.values[key] else _told(book, message)
     put(row, _WORDS, Raw(f'=IF($H{row + 1}=0,"–",{formula})', value), styles["r_text_i"])
+
+
+def rule_shown(job: Job, key: str) -> str:
+    """What a rule asks for, from its term's help: what holds when it is 1."""
+    rule = job.terms[key].help.removeprefix("1 when ").partition(":")[0].rstrip(".")
+    return rule[0].upper() + rule[1:]
 
 
 def _told(book: Book, message: str) -> str:

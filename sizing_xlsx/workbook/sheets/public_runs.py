@@ -88,7 +88,7 @@ def _row(book: Book, runs: PublicRuns, at: int, public: PublicRun, row: int) -> 
     ws.set_row(row, max(book.look["rows"]["table"], _LINE * lines + _MARGIN))
     quiet = styles.variant("r_help", indent=1, wrap=False)
     put(row, 1, given["id"], styles.variant("r_no", horizontal="left"))
-    put(row, 2, _short(given["model"].rpartition("/")[2]), styles.variant("r_help", colour="ink", wrap=False))
+    put(row, 2, model_shown(given["model"]), styles.variant("r_help", colour="ink", wrap=False))
     for column, key, style in _INPUTS:
         form = quiet if style == "r_help" else styles[style]
         put(row, column, Raw(f"={_workings_cell(runs, at, key)}", public.run.inputs[key]), form)
@@ -124,7 +124,9 @@ def _lines(text: str, width: float) -> int:
     return lines
 
 
-def _short(name: str) -> str:
+def model_shown(model: str) -> str:
+    """The name of a model without its owner, as long as its cells are wide."""
+    name = model.rpartition("/")[2]
     return name if len(name) <= _LONGEST_MODEL else name[: _LONGEST_MODEL - 1] + "…"
 
 

@@ -115,7 +115,9 @@ def _write_block(book: Book, block: _Block, row: int) -> int:
     vary = after + table.column(question.vary)
     unit = job.unit_of(question.vary)
     words = book.template["search"]
-    heading = filled(words["question"], input=job.inputs[question.vary].label, question=question.name.replace("_", " "))
+    heading = filled(
+        words["heading"], input=job.inputs[question.vary].label, question=words["questions"][question.name]
+    )
     _head(book, row, heading, [*((label, unit) for label in words["columns"]), *_labels(book, table)])
     limit = limit_of(job, question)
     first = row + 2
