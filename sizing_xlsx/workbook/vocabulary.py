@@ -118,6 +118,7 @@ VOCABULARY: Mapping[str, str] = {
         title heading{input,question} columns[4] step{number} answer checkpointing questions.free_batch_size
         questions.highest_lora_rank questions.most_adapter_layers
     """,
+    "record": "title sentence workbook facts[3] opened own packed part{number}",
     "reference": """
         presets.title presets.sentence presets.name presets.source presets.source_of_all{source} presets.why
         presets.own{file} presets.own_reason{file,reason} presets.no_source presets.not_offered presets.not_counted

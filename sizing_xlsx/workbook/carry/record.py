@@ -19,6 +19,7 @@ from ...formula.render import public_name
 from .. import page
 from ..planner_file import Area
 from ..sheet_part import Value, box
+from ..words import filled
 from .shapes import digest, drawing_digest
 
 if TYPE_CHECKING:
@@ -69,32 +70,27 @@ class Record(NamedTuple):
 def write(book: Book) -> None:
     """The sheet Record, last of all: it describes every other one."""
     ws, styles = book.sheet(TITLE), book.styles
-    put = book.putter(ws)
+    put, words = book.putter(ws), book.template["record"]
     last = page.plain_sheet(
-        book,
-        TITLE,
-        sentence="By this a later version tells what you have changed, and carries it over. Leave it as it is.",
-        rows_repeated=None,
-        freeze=(2, 0),
+        book, TITLE, title=words["title"], sentence=words["sentence"], rows_repeated=None, freeze=(2, 0)
     )
-    row = page.section(ws, styles, 2, last_column=last, name="This workbook", put=put)
-    for name, label, fact in zip(
-        _FACTS, ("Form of this record", "Program", "Job"), (FORMAT, __version__, book.job.name), strict=True
-    ):
+    row = page.section(ws, styles, 2, last_column=last, name=words["workbook"], put=put)
+    for name, label, fact in zip(_FACTS, words["facts"], (FORMAT, __version__, book.job.name), strict=True):
         put(row, 1, label, styles["r_label"])
         put(row, 2, fact, styles["r_text_r"])
         book.define(name, TITLE, row, 2)
         row += 1
     typed = _typed(book)
-    row = page.section(ws, styles, row, last_column=last, name="What its cells opened on", put=put)
+    row = page.section(ws, styles, row, last_column=last, name=words["opened"], put=put)
     row = _inputs(book, row, [name for name in typed if _is_cell(book.defined[name])])
-    row = page.section(ws, styles, row, last_column=last, name="Own models and cards", put=put)
+    row = page.section(ws, styles, row, last_column=last, name=words["own"], put=put)
     files = [(own.kind, own.file, chunk) for own in own_files(book.presets) for chunk in _chunks(json.dumps(own.text))]
     row = _table(book, row, (KINDS, FILES, CONTENTS), files or [("none", "", "")])
     page.print_area(ws, row, last)
-    row = page.section(ws, styles, row, last_column=last, name="What stands where, packed", put=put)
+    row = page.section(ws, styles, row, last_column=last, name=words["packed"], put=put)
     packed = pack(_described(book, typed))
-    _table(book, row, ("", MAP, ""), [(f"Part {at}", f"{at}:{text}", "") for at, text in enumerate(_chunks(packed), 1)])
+    lines = [(filled(words["part"], number=str(at)), f"{at}:{text}", "") for at, text in enumerate(_chunks(packed), 1)]
+    _table(book, row, ("", MAP, ""), lines)
 
 
 def _inputs(book: Book, row: int, names: Sequence[str]) -> int:
