@@ -66,6 +66,12 @@ def test_a_wrong_template_is_refused_before_anything_is_written(
         ("sizing.toml", "{failed} of", "{fialed} of", "in braces it may say {failed}, {count}, {ending}"),
         ("sizing.toml", '"Headroom"', '"Headroom {count}"', "nothing in braces is filled in there"),
         ("sizing.toml", '" fails", ', "", "checks.endings is \"[' fail']\"; it must be a list of 2 texts"),
+        (
+            "validation.toml",
+            'wrong = "Wrong"',
+            'wrong = "right"',
+            "calls.right is 'Right'; it must begin with a letter",
+        ),
         ("chart_data.toml", "{usable_shown_gb:1}", "{usable_shown:1}", "usable_shown is no input"),
         ("book.toml", '"CHECK INPUT"', '"LOOK HERE"', 'it must begin with "Check"'),
         ("lora.toml", 'unseen_kind = "no"', 'unseen_kind = "never"', "unseen_kind = 'never'; it must be one of yes"),

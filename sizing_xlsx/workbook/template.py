@@ -128,6 +128,7 @@ def check_template(template: Mapping[str, Any], where: str) -> None:
     for section in VOCABULARY:
         if section in sections:
             check_words(section, template[section], f"{where} and {section}.toml")
+    _check_counted(template["validation"]["calls"], f"{where} and validation.toml: calls")
     if "public_runs" in sections:
         _check_share(template["public_runs"]["near"], f"{where}: near of public_runs")
     for step in template["steps"]:
@@ -136,6 +137,14 @@ def check_template(template: Mapping[str, Any], where: str) -> None:
     for text in _texts(template):
         if len(text) > LONGEST_TEXT * 2:
             raise ValueError(f"{where}: a text of {len(text):,} characters is too long to show: {text[:40]!r}…")
+
+
+def _check_counted(words: Mapping[str, str], where: str) -> None:
+    """Words that formulas count: each another one, and none with a sign that counting reads as more than itself."""
+    for key, word in words.items():
+        others = {other.casefold() for name, other in words.items() if name != key}
+        if not word[:1].isalpha() or set(word) & set("*?~") or word.casefold() in others:
+            raise ValueError(f"{where}.{key} is {word!r}; it must begin with a letter, hold no *, ? or ~, and differ")
 
 
 def _check_share(value: Any, where: str) -> None:
