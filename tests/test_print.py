@@ -110,6 +110,13 @@ def test_the_summary_is_one_portrait_page(book: Book, paper: str) -> None:
 
 
 @pytest.mark.parametrize("paper", PAPERS)
+def test_levers_are_one_page(book: Book, paper: str) -> None:
+    page = Page(book, "Levers")
+    assert (page.pages_high, page.pages_wide) == (1, 1)
+    assert page.scale(paper) >= READABLE
+
+
+@pytest.mark.parametrize("paper", PAPERS)
 def test_each_part_of_start_fits_its_page(book: Book, paper: str) -> None:
     """The second part also where a workbook has all the sheets that the map knows."""
     page = Page(book, "Start")

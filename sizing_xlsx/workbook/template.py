@@ -41,9 +41,9 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     ),
     "levers": ("name", "change", "time", "quality"),
     "levers_sheet": (
-        "title", "as_entered", "all", "most", "nothing", "everything", "already", "other", "table",
-        "columns", "note", "grown", "grown_columns", "boundaries", "boundary_columns", "boundary_note",
-        "search_workings", "names", "doubled",
+        "title", "as_entered", "all", "most", "nothing", "everything", "not_so", "none_applies",
+        "checkpointed_not_so", "other", "table", "columns", "note", "grown", "grown_columns", "boundaries",
+        "boundary_columns", "boundary_note", "search_workings", "names", "doubled", "unless",
     ),
     "axes": ("inputs", "rows", "columns", "row_values", "column_values"),
     "sensitivity": (
@@ -128,6 +128,10 @@ def check_template(template: Mapping[str, Any], where: str) -> None:
             for key in keys:
                 if not isinstance(entry, dict) or key not in entry:
                     raise ValueError(f"{where}: {section} {at} lacks {key}")
+    for lever in template["levers"]:
+        _check_conditions(lever.get("unless", []), f"{where}: unless of the lever {lever['name']!r}", pulled=True)
+    for question, conditions in template["levers_sheet"]["unless"].items():
+        _check_conditions(conditions, f"{where}: unless of {question}", pulled=False)
     if "public_runs" in sections:
         _check_share(template["public_runs"]["near"], f"{where}: near of public_runs")
     for step in template["steps"]:
@@ -136,6 +140,19 @@ def check_template(template: Mapping[str, Any], where: str) -> None:
     for text in _texts(template):
         if len(text) > LONGEST_TEXT * 2:
             raise ValueError(f"{where}: a text of {len(text):,} characters is too long to show: {text[:40]!r}…")
+
+
+def _check_conditions(conditions: Any, where: str, *, pulled: bool) -> None:
+    """Each says of one symbol how large it is at most, or at least, and why."""
+    subjects, bounds = {"term", "pulled"} if pulled else {"term"}, {"at_most", "at_least"}
+    for each in conditions if isinstance(conditions, list) else [conditions]:
+        given = set(each) if isinstance(each, dict) else set()
+        right = len(given & subjects) == len(given & bounds) == 1 and "why" in given and len(given) == 3
+        if not right or any(each[bound] not in (0, 1, 2) for bound in given & bounds):
+            raise ValueError(
+                f"{where} has {each!r}; it must be {' or '.join(sorted(subjects, reverse=True))}, at_most or at_least "
+                "with 0, 1 or 2, and why"
+            )
 
 
 def _check_share(value: Any, where: str) -> None:

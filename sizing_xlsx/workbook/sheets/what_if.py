@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...formula.render import column_name
+from ...planning.levers import pulled_terms
 from .. import page
 from ..book import Raw
 from ..jobtable import JobTable, write_job_table
@@ -31,7 +32,7 @@ class WhatIf:
         self.book = book
         self.rules = book.job.fault_rules
         self.check: str = book.look["states"]["check"]["word"]
-        self.table = JobTable(book.job, RESULTS, self.rules)
+        self.table = JobTable(book.job, RESULTS, (*self.rules, *pulled_terms(book.template["levers"])))
         self.worked = {key: book.values.get(key) for key in self.table.inputs}
         self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._found: dict[int, dict[str, Any]] = {}
