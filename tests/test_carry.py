@@ -312,7 +312,11 @@ def test_rows_put_into_our_sheets_move_nothing_and_lose_nothing(fresh: bytes, tm
     source, path = tmp_path / "source.xlsx", tmp_path / "out" / FILE
     path.parent.mkdir()
     source.write_bytes(fresh)
-    saved_by_libreoffice(source, path, [("Sizing", 12, 2), ("GPUs", 9, 1), ("Validation", 14, 1), ("Checks", 6, 3), ("Chart data", 10, 1)])
+    saved_by_libreoffice(
+        source,
+        path,
+        [("Sizing", 12, 2), ("GPUs", 9, 1), ("Validation", 14, 1), ("Checks", 6, 3), ("Chart data", 10, 1)],
+    )
     book = openpyxl.load_workbook(path)
     named(book, "Batch_Size").value = 12
     book["Sizing"]["B12"] = "our own line"

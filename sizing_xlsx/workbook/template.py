@@ -20,7 +20,7 @@ SECTIONS: Mapping[str, type] = {
     "compare": TABLE, "levers": LIST, "levers_sheet": TABLE, "axes": TABLE, "sensitivity": TABLE, "scenarios": TABLE,
 }  # fmt: skip
 # Sections with words of every workbook: each has a file of its own, whose entries a workbook's template may replace.
-SHARED = ("start", "summary", "compare", "levers_sheet", "sensitivity")
+SHARED = ("start", "summary", "compare", "levers_sheet", "sensitivity", "scenarios")
 OPTIONAL: Mapping[str, type] = {"public_runs": TABLE, "crossover": TABLE}  # a workbook without it has no such block
 ENTRIES: Mapping[str, tuple[str, ...]] = {
     "steps": ("name", "note", "rows"),
@@ -48,7 +48,7 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     "axes": ("inputs", "rows", "columns", "row_values", "column_values"),
     "sensitivity": (
         "title", "rows", "columns", "choice", "corner", "verdicts", "totals", "told", "tiles", "tile_notes",
-        "note", "workings",
+        "note", "contradict", "wrong", "more", "text", "error", "workings", "beside",
     ),
     "crossover": (
         "title", "formats", "cards", "columns", "choose", "note", "workings", "room_columns", "rooms_columns",
@@ -56,8 +56,9 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
         "alt", "nominal",
     ),
     "scenarios": (
-        *("title", "rows", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title"),
-        *("workings", "notes", "columns", "jobs"),
+        "title", "rows", "printed", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title",
+        "workings", "notes", "printed_all", "printed_part", "blank_means", "choice", "choice_help", "choice_right",
+        "tiles", "heads", "typed", "panel", "faults", "beside", "columns", "jobs",
     ),
     "public_runs": ("name", "near", "limits", "note", "not_predicted", "workings", "notes"),
 }  # fmt: skip

@@ -40,7 +40,7 @@ def sentence(text: Any, sym: Callable[[str], Expr]) -> Any:
     return joined(*[lift(part) for part in parts])
 
 
-def filled(text: str, **values: str) -> str:
+def filled(text: str, /, **values: str) -> str:
     """A text of a template whose braces name things that are known when the workbook is made.
 
     Raises ValueError for a brace that names anything else.
@@ -50,6 +50,26 @@ def filled(text: str, **values: str) -> str:
     except (LookupError, ValueError):
         known = ", ".join(f"{{{name}}}" for name in values)
         raise ValueError(f"the template says {text!r}; in braces it may say {known}") from None
+
+
+def literal(text: str) -> str:
+    """A text as a formula holds it."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def spliced(text: str, /, **formulas: str) -> str:
+    """A template's text as a formula, without its equals sign, that has a formula in place of each {slot}.
+
+    Raises ValueError for a slot that none of the formulas is named after.
+    """
+    parts = []
+    for at, piece in enumerate(re.split(r"\{(\w+)\}", text)):
+        if at % 2 and piece not in formulas:
+            known = ", ".join(f"{{{name}}}" for name in formulas)
+            raise ValueError(f"the template says {text!r}; in braces it may say {known}")
+        if piece:
+            parts.append(formulas[piece] if at % 2 else literal(piece))
+    return "&".join(parts) or literal("")
 
 
 def _plain(piece: str, text: str) -> str:
