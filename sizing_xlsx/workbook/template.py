@@ -20,7 +20,7 @@ SECTIONS: Mapping[str, type] = {
     "compare": TABLE, "levers": LIST, "levers_sheet": TABLE, "axes": TABLE, "sensitivity": TABLE, "scenarios": TABLE,
 }  # fmt: skip
 # Sections with words of every workbook: each has a file of its own, whose entries a workbook's template may replace.
-SHARED = ("start", "summary", "compare", "levers_sheet", "sensitivity", "scenarios")
+SHARED = ("start", "summary", "compare", "levers_sheet", "sensitivity", "scenarios", "crossover")
 OPTIONAL: Mapping[str, type] = {"public_runs": TABLE, "crossover": TABLE}  # a workbook without it has no such block
 ENTRIES: Mapping[str, tuple[str, ...]] = {
     "steps": ("name", "note", "rows"),
@@ -37,7 +37,8 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     "compare": (
         "title", "smallest", "cheapest", "here", "prices", "prices_are", "prices_note", "none_fits", "own_card",
         "own_price", "no_price", "wrong_price", "wrong_price_told",
-        "unknown", "order_label", "order_help", "orders", "columns", "note", "workings",
+        "unknown", "order_label", "order_help", "order_right", "orders", "columns", "note", "own_rows", "workings",
+        "card", "suggested", "hourly", "answers", "beside",
     ),
     "levers": ("name", "change", "time", "quality"),
     "levers_sheet": (
@@ -53,7 +54,7 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     "crossover": (
         "title", "formats", "cards", "columns", "choose", "note", "workings", "room_columns", "rooms_columns",
         "largest", "largest_note", "no_model", "no_card", "chart", "chart_title_head", "total", "capacity",
-        "alt", "nominal",
+        "alt", "nominal", "each_format", "heading", "job", "beside",
     ),
     "scenarios": (
         "title", "rows", "printed", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title",
@@ -88,6 +89,8 @@ def load_template(name: str) -> dict[str, Any]:
     path = templates_folder() / f"{name}.toml"
     template = read_toml(path)
     for section in SHARED:
+        if section in OPTIONAL and section not in template:
+            continue
         own = template.setdefault(section, {})
         if isinstance(own, dict):
             template[section] = {**read_toml(path.with_name(f"{section}.toml")), **own}
