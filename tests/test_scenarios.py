@@ -466,6 +466,17 @@ def test_faults_typed_on_sizing_do_not_count_while_a_row_is_sized(table: Table) 
 # -- the file
 
 
+def test_the_sheet_says_when_a_job_stands_below_the_print_area(whole_book: Book) -> None:
+    spec, opened = whole_book.template["scenarios"], Opened(whole_book, Formualizer)
+    table = Table(opened)
+    for row, words in ((spec["printed"], "printed_all"), (spec["printed"] + 1, "printed_part")):
+        table.type(row, name=f"job {row}")
+        table.calculate()
+        said = [value for value in opened.engine.get_sheet("Scenarios").values() if "print area" in str(value)]
+        assert said == [spec[words].replace("{rows}", str(spec["printed"]))]
+    opened.engine.close()
+
+
 def test_columns_have_one_formula_and_names_of_one_length(whole_book: Book) -> None:
     _, first, last, _ = _place(whole_book, list_name("name"))
     assert last - first + 1 == 200

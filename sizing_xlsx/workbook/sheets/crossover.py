@@ -284,7 +284,9 @@ def _write_rooms(book: Book, crossover: Crossover) -> None:
 def _heads(book: Book, crossover: Crossover) -> None:
     ws, styles, words = book.sheet(TITLE), book.styles, crossover.words
     put, count = book.putter(ws), len(crossover.names)
-    page.fill_row(ws, _HEAD, 0, 2 + 2 * count + CARDS + 1, styles["body"], book.look["rows"]["input_wrapped"])
+    width = book.look["sheets"][TITLE]["widths"][_WEIGHTS + 2 * count]
+    height = page.wrapped_height(*((card, width) for card in book.job.choices("gpu_choice")))
+    page.fill_row(ws, _HEAD, 0, 2 + 2 * count + CARDS + 1, styles["body"], height)
     ws.set_row(FIRST - 1, book.look["rows"]["header_two_lines"])
     put(_HEAD, _WEIGHTS + 2 * count - 1, words["choose"], styles.variant("help", horizontal="right", indent=1))
     put(FIRST - 1, _MODEL, words["columns"][0], styles["th"])

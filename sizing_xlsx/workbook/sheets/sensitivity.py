@@ -123,11 +123,12 @@ def write(book: Book) -> None:
         for row in range(sensitivity.size):
             ws.set_row(top + 1 + row, book.look["rows"]["table"])
             if what == "total":
-                put(top + 1 + row, 1, _echo(sensitivity, 0, row), styles.variant("r_text_r", format="n0", indent=0))
+                echo = styles.variant("r_text_r", format="n0", indent=0, shrink=True)
+                put(top + 1 + row, 1, _echo(sensitivity, 0, row), echo)
             for column in range(sensitivity.size):
                 cell = _crossing(book, sensitivity, row, column, what)
                 put(top + 1 + row, 2 + column, book.shown(cell), styles[form])
-    ws.set_row(sensitivity.totals, book.look["rows"]["header_two_lines"])
+    ws.set_row(sensitivity.totals, _header_height(book, sensitivity))
     put(sensitivity.totals, 1, "", styles["th"])
     for column in range(sensitivity.size):
         put(
@@ -171,11 +172,18 @@ def _choices(book: Book, sensitivity: Sensitivity) -> None:
     put(_CHOICE, 4, words["choice"], styles["help"])
 
 
+def _header_height(book: Book, sensitivity: Sensitivity) -> float:
+    """The height of a header that shows every choice which an axis may hold whole."""
+    width = book.look["sheets"][TITLE]["widths"][2]
+    choices = [choice for key in sensitivity.keys for choice in book.job.choices(key)]
+    return page.wrapped_height(*((choice, width) for choice in choices))
+
+
 def _typed(book: Book, sensitivity: Sensitivity) -> None:
     """The values on the axes: typed by the planner, marked where they are wrong."""
     ws, styles, words = book.sheet(TITLE), book.styles, sensitivity.words
     columns = _columns(sensitivity)
-    ws.set_row(_GRID, book.look["rows"]["header_two_lines"])
+    ws.set_row(_GRID, _header_height(book, sensitivity))
     book.put(ws, _GRID, 1, words["corner"], styles["th"])
     for axis, name in enumerate(("Row", "Column")):
         for at in range(sensitivity.size):
