@@ -38,13 +38,13 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
         "title", "smallest", "cheapest", "here", "prices", "prices_are", "prices_note", "none_fits", "own_card",
         "own_price", "no_price", "wrong_price", "wrong_price_told",
         "unknown", "order_label", "order_help", "order_right", "orders", "columns", "note", "own_rows", "workings",
-        "card", "suggested", "hourly", "answers", "beside",
+        "card", "none", "suggested", "hourly", "answers", "beside",
     ),
     "levers": ("name", "change", "time", "quality"),
     "levers_sheet": (
-        "title", "as_entered", "all", "most", "nothing", "everything", "not_so", "none_applies",
-        "checkpointed_not_so", "other", "table", "columns", "note", "grown", "grown_columns", "boundaries",
-        "boundary_columns", "boundary_note", "search_workings", "names", "doubled", "unless",
+        "title", "as_entered", "all", "most", "less", "lever", "grown_job", "nothing", "everything",
+        "not_so", "none_applies", "checkpointed_not_so", "other", "table", "columns", "note", "grown", "grown_columns",
+        "boundaries", "boundary_columns", "boundary_note", "search_workings", "names", "doubled", "unless",
     ),
     "axes": ("inputs", "rows", "columns", "row_values", "column_values"),
     "sensitivity": (
@@ -54,7 +54,7 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     "crossover": (
         "title", "formats", "cards", "columns", "choose", "note", "workings", "room_columns", "rooms_columns",
         "largest", "largest_note", "no_model", "no_card", "chart", "chart_title_head", "total", "capacity",
-        "alt", "nominal", "each_format", "heading", "job", "beside",
+        "alt", "nominal", "each_format", "heading", "job", "none", "check", "beside",
     ),
     "scenarios": (
         "title", "rows", "printed", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title",

@@ -26,6 +26,7 @@ from ...planning.compare import (
 from .. import page
 from ..book import Raw
 from ..jobtable import JobTable, write_job_table
+from ..own_runs import NOT_GIVEN
 from ..page import Tile
 from ..words import filled, literal, spliced
 
@@ -42,7 +43,6 @@ _EXTRA = {  # columns beside the job table, with their styles; headings and unit
     "key": "r_calc3", "rank": "r_calc0", "shown": "r_calc0",
 }  # fmt: skip
 _SHOWN = ("headroom_shown_gb", "usable_shown_gb", "matrix_workspaces")  # the first two rounded as on Sizing
-_NONE = "none"
 # The visible columns: what is shown, its style, whether a figure that is not known says so.
 _COLUMNS = (
     ("card", "r_label"), ("verdict_code", "r_text_i"), ("card_utilisation", "r_util"), ("headroom_shown_gb", "r_calc1"),
@@ -145,7 +145,7 @@ def _write_workings(book: Book, compare: Compare) -> None:
             card = {"gpu_choice": Raw(f"=INDEX({names},{number})", label)}
         else:
             card = {
-                key: Raw(f"={book.cell_name(key)}", _NONE if inputs[key] is None else inputs[key])
+                key: Raw(f"={book.cell_name(key)}", NOT_GIVEN if inputs[key] is None else inputs[key])
                 for key in compare.varied
             }
         rows.append((here, inputs, card))
@@ -200,10 +200,10 @@ def _extras(book: Book, compare: Compare, at: int) -> dict[str, Any]:
             "name": words["own_card"], "row": at + 1,
             "card": Raw(f'=IF({entered}>0,{literal(words["own_card"])},"")', compare.labels[at]),
             "known": Raw(f"=IF(({entered}>0)*({usable}>0)>0,1,0)", int(compare.own)),
-            **dict.fromkeys(("shipped", "price", "small", "cheap"), _NONE),
+            **dict.fromkeys(("shipped", "price", "small", "cheap"), words["none"]),
             **dict.fromkeys(("source", "price_source"), words["no_price"]), **place,
         }  # fmt: skip
-    suits = card.fits and card.cuda
+    suits, none = card.fits and card.cuda, literal(words["none"])
     typed = f"INDEX({gpus['price_usd_per_hour']},{row_of})"
     # A planner may put a row between those of GPUs: a card is found there by its name, one with another by its place.
     found = f"MATCH({here('name')},{gpus[None]},0)"
@@ -212,18 +212,19 @@ def _extras(book: Book, compare: Compare, at: int) -> dict[str, Any]:
         "row": Raw(f"=IF(ISNUMBER({found}),{found},{number})", at + 1),
         "card": Raw(f"=INDEX({gpus[None]},{row_of})", card.name),
         "known": Raw(f"=IF({usable}>0,1,0)", int(compare.known(at))),
-        "shipped": card.price or _NONE,
+        "shipped": card.price or words["none"],
         "source": compare.sources[card.name] or words["no_price"],
         "price": Raw(
-            f'=IF(N({typed})>0,{typed},IF({typed}="","none",{literal(words["wrong_price"])}))', card.price or _NONE
+            f'=IF(N({typed})>0,{typed},IF({typed}="",{none},{literal(words["wrong_price"])}))',
+            card.price or words["none"],
         ),
         "price_source": Raw(
-            f'=IF({price}={here("shipped")},{here("source")},IF({price}="none",{literal(words["no_price"])},'
+            f"=IF({price}={here('shipped')},{here('source')},IF({price}={none},{literal(words['no_price'])},"
             f"IF(ISNUMBER({price}),{literal(words['own_price'])},{literal(words['wrong_price_told'])})))",
             compare.sources[card.name] or words["no_price"],
         ),
-        "small": Raw(f'=IF({suggested},{usable},"none")', row["gpu_usable_capacity_gb"] if suits else _NONE),
-        "cheap": Raw(f'=IF({suggested},{price},"none")', card.price if suits and card.price else _NONE),
+        "small": Raw(f"=IF({suggested},{usable},{none})", row["gpu_usable_capacity_gb"] if suits else words["none"]),
+        "cheap": Raw(f"=IF({suggested},{price},{none})", card.price if suits and card.price else words["none"]),
         **place,
     }
 
@@ -311,11 +312,11 @@ def _row(book: Book, compare: Compare, place: int, at: int) -> None:
         elif key == "verdict_code":
             formula, value = verdicts, book.job.tables["verdicts"].columns["shown"][card["verdict_code"] - 1]
         elif key == "price":
-            value = price or _NONE
+            value = price or names["none"]
         elif key == "price_source":
             value = own_source
         if key not in ("card", "price", "price_source"):
-            unknown = names["unknown"] if key == "verdict_code" else _NONE
+            unknown = names["unknown" if key == "verdict_code" else "none"]
             formula, value = f"IF({looked_up('known')}>0,{formula},{literal(unknown)})", value if known else unknown
         if key != "card":
             blank = page.cell(row, 1, column_fixed=True)
@@ -401,12 +402,12 @@ def _marks(book: Book, compare: Compare) -> None:
     page.data_bar(ws, styles, (FIRST, 3, end, 3), maximum=page.bar_maximum(1, 6.8, widths[3]))
     page.state_marks(ws, styles, (FIRST, 2, end, 2))
     first = page.cell(FIRST, 1, column_fixed=True)
-    own_card = literal(compare.words["own_card"])
+    own_card, none = literal(compare.words["own_card"]), literal(compare.words["none"])
     own = f"ISNUMBER(MATCH({own_card},{area('card')},0))"
     here = f"=IF({own},{first}={own_card},{first}={book.cell_name('gpu_choice')})"
     for column in (1, 4, 5, 6, 7, 8):  # not the bar: a mark would hide it in some programs
         page.formula_marks(ws, styles, (FIRST, column, end, column), here, "decides")
     for column in (4, 5, 6, 7, 8):
-        page.formula_marks(ws, styles, (FIRST, column, end, column), f'={page.cell(FIRST, column)}="none"', "quiet")
+        page.formula_marks(ws, styles, (FIRST, column, end, column), f"={page.cell(FIRST, column)}={none}", "quiet")
     wrong = f"={page.cell(FIRST, 8)}={literal(compare.words['wrong_price'])}"
     page.formula_marks(ws, styles, (FIRST, 8, end, 8), wrong, "check")

@@ -27,7 +27,6 @@ TITLE, WORKINGS = "Crossover", "Crossover workings"
 CARDS = 4  # chosen on the sheet; the card of Sizing is counted as one more on the workings
 FIRST = 9  # row of the first model, from 0, on both sheets
 _HEAD = 7  # row of the chosen cards
-_NONE = "none"
 _CHART_ROWS = 22
 # Columns of the visible sheet: model, parameters, weights and first card by format, chosen cards.
 _MODEL, _PARAMETERS, _WEIGHTS = 1, 2, 3
@@ -198,7 +197,10 @@ def _write_extras(book: Book, crossover: Crossover, row: int) -> None:
     place = f"1+IF(ISNUMBER({here('need')}),IF({traced}>0,{short[0]},{short[1]}),{none_fits})"
     cells: dict[str, tuple[str, Any]] = {
         "place": (place, crossover.place(need)),
-        "need": (f'IF({broken}>0,"none",{needed})', _NONE if need.need_gb is None else need.need_gb),
+        "need": (
+            f"IF({broken}>0,{literal(crossover.words['none'])},{needed})",
+            crossover.words["none"] if need.need_gb is None else need.need_gb,
+        ),
         "base": (f"{here('frozen_base_weights')}/{gb}", need.base_gb),
         "total": (f"IF(ISNUMBER({here('need')}),{here('total_to_size_against')}/{gb},NA())",
                   "#N/A" if need.need_gb is None else need.total_gb),
@@ -325,13 +327,13 @@ def _row(book: Book, crossover: Crossover, at: int, model: str) -> None:
         told = book.shown(Raw(f"={cell(job, 'starts')}", starts))
         put(row, _WEIGHTS + count + form, told, styles.variant("r_text_i", size=10, shrink=True))
     for card in range(CARDS):
-        formula, value = '"none"', _NONE
+        formula, value = literal(crossover.words["none"]), crossover.words["none"]
         for name, job in reversed(list(zip(crossover.names, jobs, strict=True))):
             formula = f"IF({cell(job, f'card_{card + 1}')}>0,{literal(name)},{formula})"
             value = name if crossover.fits(job, card) else value
         column = _WEIGHTS + 2 * count + card
         put(row, column, book.shown(Raw(f"={formula}", value)), styles["r_text_i"])
-        mark = f'={page.cell(row, column)}="none"'
+        mark = f"={page.cell(row, column)}={literal(crossover.words['none'])}"
         page.formula_marks(ws, styles, (row, column, row, column), mark, "quiet")
 
 
@@ -387,7 +389,7 @@ def _chart(book: Book, crossover: Crossover, row: int) -> None:
     column = 10
     put(top - 1, column, words["chart_title_head"], styles["th"])
     title = book.sym("crossover_title")
-    put(top, column, book.shown(title, "Check input"), styles["label"])
+    put(top, column, book.shown(title, words["check"]), styles["label"])
     for at, text in enumerate(
         (words["columns"][1], *(crossover.of_format("total", name) for name in crossover.names), words["capacity"])
     ):

@@ -11,6 +11,7 @@ from ...planning.levers import hindrance, none_applies, together, why_not
 from .. import page
 from ..book import Raw
 from ..page import Tile
+from ..words import filled, literal, spliced
 from . import compare, search
 
 if TYPE_CHECKING:
@@ -38,17 +39,19 @@ class Levers:
         self.names = [lever["name"] for lever in self.levers] + [self.words["all"]]
         self.changes = [lever["change"] for lever in self.levers]
         self.rows = [
-            book.what_if.add(f"Lever: {name}", {key: _cell(book, value) for key, value in change.items()})
+            book.what_if.add(
+                filled(self.words["lever"], name=name), {key: _cell(book, value) for key, value in change.items()}
+            )
             for name, change in zip(self.names, self.changes, strict=False)
         ]
         self.reasons = [self._reason(book, at) for at in range(len(self.levers))]
         book.say("levers_reason", none_applies(map(book.sym, self.reasons), self.words["none_applies"]))
         self.reasons.append("levers_reason")
         self.changes.append(together(self.levers))
-        self.rows.append(book.what_if.add(f"Lever: {self.words['all']}", self._all(book)))
+        self.rows.append(book.what_if.add(filled(self.words["lever"], name=self.words["all"]), self._all(book)))
         self.grown = {
             (doubled, state): book.what_if.add(
-                f"Checkpointing {state.lower()}, {_doubled(book, doubled).lower()}",
+                filled(self.words["grown_job"], state=state.lower(), doubled=_doubled(book, doubled).lower()),
                 {"activation_checkpointing": state, **{key: _twice(book, key) for key in doubled}},
             )
             for doubled in _GROWN
@@ -97,9 +100,14 @@ def _unless(book: Book, reason: str, content: Raw, instead: Raw = _DASH) -> Raw:
     return book.shown(Raw(formula, value))
 
 
+def _text(text: str) -> Raw:
+    """A text, as a formula that may give way to another."""
+    return Raw(f"={literal(text)}", text)
+
+
 def _does_not_apply(book: Book, reason: str, words: str) -> Raw:
     """That something does not apply, and why; words: how that begins."""
-    return Raw(f'="{words}"&{book.cell_name(reason)}', f"{words}{book.values[reason]}")
+    return Raw(f"={literal(words)}&{book.cell_name(reason)}", f"{words}{book.values[reason]}")
 
 
 def plan(book: Book) -> None:
@@ -183,7 +191,7 @@ def _lever_row(book: Book, row: int, name: str, at: int | None) -> None:
             put(row, column, "", style("label"))
         return
     reason = levers.reasons[at]
-    told = Raw(f'="{words["everything"]}"', words["everything"]) if every else _told(book, at)
+    told = _text(words["everything"]) if every else _told(book, at)
     idle = _does_not_apply(book, reason, words["not_so"])
     put(row, _CHANGE, _unless(book, reason, told, idle), styles.variant(f"{form}_help", indent=1))
     put(row, _TOTAL, _unless(book, reason, figure), style("calc1", shrink=True))
@@ -191,7 +199,7 @@ def _lever_row(book: Book, row: int, name: str, at: int | None) -> None:
     basis, first = (jobs.address(at, "rests_on_traced") for at in (here, 0))
     alike = jobs.results(here)["rests_on_traced"] == jobs.results(0)["rests_on_traced"]
     saved = Raw(
-        f'=IF({basis}={first},ROUND({before}-{total},1)+0,"{words["other"]}")',
+        f"=IF({basis}={first},ROUND({before}-{total},1)+0,{literal(words['other'])})",
         round(then - now, 1) + 0 if alike else words["other"],
     )
     put(row, _SAVING, _unless(book, reason, saved), style("calc1", shrink=True))
@@ -200,7 +208,7 @@ def _lever_row(book: Book, row: int, name: str, at: int | None) -> None:
     put(row, _SHARE, book.shown(Raw(f'=IF(ISNUMBER({share}),1-{total}/{before},"–")', part)), style("share"))
     for column, key in ((_TIME, "time"), (_QUALITY, "quality")):
         text = "" if every else levers.levers[at][key]
-        put(row, column, _unless(book, reason, Raw(f'="{text}"', text)), styles.variant(f"{form}_help", indent=1))
+        put(row, column, _unless(book, reason, _text(text)), styles.variant(f"{form}_help", indent=1))
 
 
 def _height(book: Book, at: int | None) -> float:
@@ -220,7 +228,7 @@ def _told(book: Book, at: int) -> Raw:
     """What a lever changes, in words: from what is in force to what it makes of it."""
     lever, jobs = book.levers.levers[at], book.what_if
     if "told" in lever:
-        return Raw(f'="{lever["told"]}"', lever["told"])
+        return _text(lever["told"])
     key, here = next(iter(lever["change"])), book.levers.rows[at]
     before, after = jobs.address(0, key), jobs.address(here, key)
     words = f"{jobs.rows[0][1][key]} → {jobs.rows[here][1][key]}"
@@ -243,7 +251,8 @@ def _strip(book: Book, first: int, end: int, last: int) -> None:
     helps = f"IF(COUNT({savings})>0,MAX({savings}),0)"
     best = (at for at in range(len(saved)) if most > 0 and comparable[at] and round(saved[at], 1) + 0 == most)
     name = next((levers.names[at] for at in best), words["nothing"])
-    every, less = levers.rows[-1], f"{fixed(most, 1)} GB less" if most > 0 else ""
+    nothing = literal(words["nothing"])
+    every, less = levers.rows[-1], filled(words["less"], figure=fixed(most, 1)) if most > 0 else ""
 
     def total(row: int) -> Any:
         return shown(Raw(f"={jobs.address(row, 'total_shown_gb')}", jobs.results(row)["total_shown_gb"]))
@@ -255,8 +264,8 @@ def _strip(book: Book, first: int, end: int, last: int) -> None:
         tiles=[
             Tile(1, 1, words["as_entered"], total(0), shown(book.what_if.verdict(0))),
             Tile(2, 4, words["most"],
-                 shown(Raw(f'=IF({helps}>0,INDEX({names},MATCH({helps},{savings},0)),"{words["nothing"]}")', name)),
-                 shown(Raw(f'=IF({helps}>0,FIXED({helps},1)&" GB less","")', less)),
+                 shown(Raw(f"=IF({helps}>0,INDEX({names},MATCH({helps},{savings},0)),{nothing})", name)),
+                 shown(Raw(f'=IF({helps}>0,{spliced(words["less"], figure=f"FIXED({helps},1)")},"")', less)),
                  "tile_text"),
             Tile(5, 6, words["all"], total(every), shown(book.what_if.verdict(every))),
             compare.here(book, 7, last - 1),
