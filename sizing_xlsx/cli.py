@@ -17,6 +17,7 @@ from .output import printed
 
 if TYPE_CHECKING:
     from .formula.job import Job
+    from .presets.catalogue import Presets
 
 JOB_COMMANDS = {
     "lora": "size a LoRA or QLoRA-style fine-tuning job",
@@ -178,8 +179,8 @@ def _build(options: argparse.Namespace) -> int:
 def _size(options: argparse.Namespace) -> int:
     from .jobs import ask, plain_job
 
-    own = options.model or options.gpu or options.layer_forms
-    sized = plain_job(options.command, own_options.presets(options)) if own else options.sized
+    known = _known(options)
+    sized = plain_job(options.command, known) if known else options.sized
     ask(sized, BOUNDARIES)  # the two that are told, of all questions
     given = vars(options)
     inputs = {key: _value(given[key]) for key in sized.inputs if given.get(key) is not None}
@@ -198,6 +199,20 @@ def _size(options: argparse.Namespace) -> int:
         return 0
     printed("\n".join((report(sized, inputs, values), *(f"Warning: {warning}." for warning in warnings))))
     return 0
+
+
+def _known(options: argparse.Namespace) -> Presets | None:
+    """The catalogue with what the options and the workbook add to it; None where that is nothing."""
+    from .presets.catalogue import load_presets
+
+    plain = not (options.model or options.gpu or options.layer_forms)
+    found = load_presets() if plain else own_options.presets(options)
+    if options.workbook is not None:
+        from .workbook.own_rows import with_rows_of
+
+        longer = with_rows_of(found, options.workbook)
+        plain, found = plain and longer is found, longer
+    return None if plain else found
 
 
 def _plan(sized: Job, inputs: dict[str, Any], options: argparse.Namespace) -> int:

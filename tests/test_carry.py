@@ -43,7 +43,7 @@ from sizing_xlsx.workbook.carry.own_files import with_kept
 from sizing_xlsx.workbook.carry.record import OwnFile
 from sizing_xlsx.workbook.carry.renames import read_renames
 from sizing_xlsx.workbook.carry.report import Report
-from sizing_xlsx.workbook.carry.shapes import digest, shape
+from sizing_xlsx.workbook.carry.shapes import digest, drawing_digest, shape
 from sizing_xlsx.workbook.own_runs import OwnRun
 
 FILE = "gpu-training-memory-sizing.xlsx"
@@ -266,6 +266,14 @@ def test_a_formula_has_one_shape_in_every_program() -> None:
     assert digest(0.1 + 0.2) == digest(0.3)
 
 
+def test_a_chart_has_one_shape_in_every_program() -> None:
+    ours = ["='Chart data'!$C$22:$C$31", "='Chart data'!$G$32"]
+    moved = ["'Chart data'!$C$23:$C$32", "'Chart data'!$G$33:$G$33"]  # LibreOffice, a row put in above
+    assert drawing_digest(ours) == drawing_digest(moved) == drawing_digest(reversed(moved))
+    for other in ("'Chart data'!$G$33:$G$34", "'Chart data'!$G$3:$G$33", "'Chart data'!$H$33"):
+        assert drawing_digest([moved[0], other]) != drawing_digest(ours)
+
+
 def test_every_cell_that_may_be_typed_in_has_a_name(books: dict[str, Any]) -> None:
     for book in books.values():
         opened = OldBook(book.path.read_bytes(), "it")
@@ -304,7 +312,11 @@ def test_rows_put_into_our_sheets_move_nothing_and_lose_nothing(fresh: bytes, tm
     source, path = tmp_path / "source.xlsx", tmp_path / "out" / FILE
     path.parent.mkdir()
     source.write_bytes(fresh)
-    saved_by_libreoffice(source, path, [("Sizing", 12, 2), ("GPUs", 9, 1), ("Validation", 14, 1), ("Checks", 6, 3)])
+    saved_by_libreoffice(
+        source,
+        path,
+        [("Sizing", 12, 2), ("GPUs", 9, 1), ("Validation", 14, 1), ("Checks", 6, 3), ("Chart data", 10, 1)],
+    )
     book = openpyxl.load_workbook(path)
     named(book, "Batch_Size").value = 12
     book["Sizing"]["B12"] = "our own line"
@@ -320,6 +332,7 @@ def test_rows_put_into_our_sheets_move_nothing_and_lose_nothing(fresh: bytes, tm
     assert report.carried["input"] == ["Batch_Size 12"]
     assert report.carried["price"] == [card]
     assert sorted(report.carried["note"]) == ["GPUs!B9", "Sizing!B12"]
+    assert "drawing" not in report.carried, "every chart is known as ours"
     with Formualizer(path) as opened:
         assert opened.get("Batch_Size") == 12.0
         assert close(opened.get(("Plan", 1, 1)), opened.get("Peak_Allocated_GB"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Opened
-from engines import Formualizer, Value, close
+from conftest import Book, Opened
+from engines import Formualizer, Value, close, libreoffice_available, saved_by_libreoffice
 from openpyxl.utils.cell import coordinate_to_tuple
 from test_workbook_engines import seed
 
@@ -178,3 +179,20 @@ def test_a_faulty_input_withdraws_every_figure(opened: Opened) -> None:
     capacities = [row[4] for row in rows(opened) if row[1] != "Not known"]
     assert capacities == sorted(capacities, key=float)  # type: ignore[arg-type]
     opened.engine.set("Compare_Order", ORDERS[0])
+
+
+@pytest.mark.skipif(not libreoffice_available()[0], reason="LibreOffice is not here")
+def test_a_row_put_in_on_gpus_moves_no_card(book: Book, tmp_path: Path) -> None:
+    """With the card that is typed there, every other one keeps its figures, its price and where that comes from."""
+    path = saved_by_libreoffice(book.path, tmp_path / "longer.xlsx", [("GPUs", 9, 1)])
+    before, after = Opened(book, Formualizer), Formualizer(path)
+    for column, value in enumerate(("Rack 7", "NVIDIA"), 2):
+        after.set(("GPUs", 9, column), value)
+    after.recalculate()
+    for sheet in ("Compare", "Crossover"):
+        if sheet in book.sheets:
+            wanted, found = before.engine.get_sheet(sheet), after.get_sheet(sheet)
+            told = {at: value for at, value in wanted.items() if value != ""}
+            assert {at: found.get(at) for at in told} == {at: pytest.approx(value) for at, value in told.items()}, sheet
+    before.engine.close()
+    after.close()

@@ -34,6 +34,9 @@ def test_each_lever_is_the_job_with_that_change(name: str) -> None:
     for inputs in ({}, *(random_inputs(job, rng) for _ in range(40))):
         before = job.size(["total_reserved_gb"], **inputs)["total_reserved_gb"]
         for found in pull(job, levers, **inputs):
+            if found.does_not_apply:
+                assert found[1:6] == ({}, None, None, None, None)
+                continue
             alone = job.size(["total_reserved_gb", "fit_verdict", "headroom_gb"], **{**inputs, **found.changed})
             assert found.total_gb == alone["total_reserved_gb"]
             rests = [job.size(["rests_on_traced"], **each) for each in (inputs, {**inputs, **found.changed})]
@@ -41,12 +44,45 @@ def test_each_lever_is_the_job_with_that_change(name: str) -> None:
             assert (found.verdict, found.headroom_gb) == (alone["fit_verdict"], alone["headroom_gb"])
 
 
-def test_a_lever_that_is_pulled_already_changes_nothing() -> None:
-    levers = load_template("lora")["levers"]
-    found = {pulled.name: pulled for pulled in pull(lora, levers, activation_checkpointing="On", batch_size=1)}
-    for name in ("Checkpointing", "Half the batch"):
-        assert found[name].changed == {} and found[name].saving_gb == 0
-    assert found["all"].changed.keys() >= {"optimizer_choice", "sequence_length"}
+NF4 = "nf4 / fp4, block 64, double quant (nested block 256)"
+IDLE: list[tuple[str, dict[str, Any], dict[str, str]]] = [  # job, inputs -> levers that do not apply, and why
+    ("lora", {}, {}),
+    ("lora", {"activation_checkpointing": "On"}, {"Checkpointing": "it is on already"}),
+    ("lora", {"optimizer_choice": "8-bit Adam"}, {"8-bit Adam": "the optimizer is 8-bit already"}),
+    ("lora", {"batch_size": 1}, {"Half the batch": "the batch is one row"}),
+    ("lora", {"sequence_length": 1}, {"Half the sequence": "the sequence is one token"}),
+    ("lora", {"adapter_layers": 1}, {"Half the adapter layers": "one layer alone has adapters"}),
+    ("lora", {"base_storage_format": NF4}, {"NF4 base (QLoRA)": "the base is so already"}),
+    ("lora", {"base_model": "openai/gpt-oss-20b"}, {"NF4 base (QLoRA)": "the weights come quantised"}),
+    ("lora", {"base_model": "tiiuae/falcon-7b"}, {"NF4 base (QLoRA)": "it converts no weight here"}),
+    ("lora", {"training_stack": "Fused kernels with fused linear loss"}, {"Fused loss": "the loss is fused already"}),
+    ("lora", {"adapter_method": "IA3"}, {}),
+    ("lora", {"adapter_method": "Prefix tuning"},
+     {"Checkpointing": "PEFT refuses it for a prefix", "Half the adapter layers": "the method has no adapters"}),
+    ("lora", {"adapter_method": "Trained head on stored features", "batch_size": 1},
+     {"Checkpointing": "below a head nothing is kept", "NF4 base (QLoRA)": "the base is not on the card",
+      "Half the batch": "the batch is one row", "Half the adapter layers": "the method has no adapters"}),
+    ("training", {}, {"16-bit compute": "compute is in 16 bit already"}),
+    ("training", {"compute_precision": "fp32"}, {}),
+    ("training", {"activation_checkpointing": "On", "optimizer_choice": "8-bit Adam", "batch_size": 1,
+                  "sequence_length": 1, "compute_precision": "fp16 autocast"},
+     {"Checkpointing": "it is on already", "8-bit Adam": "the optimizer is 8-bit already",
+      "Half the batch": "the batch is one row", "Half the sequence": "the sequence is one token",
+      "16-bit compute": "compute is in 16 bit already", "all": "no line above applies"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "inputs", "idle"), IDLE)
+def test_levers_that_do_not_apply_say_why_and_give_no_figure(
+    name: str, inputs: dict[str, Any], idle: dict[str, str]
+) -> None:
+    job, levers = job_of(name), load_template(name)["levers"]
+    found = {pulled.name: pulled for pulled in pull(job, levers, **inputs)}
+    assert {key: each.does_not_apply for key, each in found.items() if each.does_not_apply} == idle
+    every = found.pop("all")
+    alone = {key: value for each in found.values() for key, value in each.changed.items()}
+    assert every.changed == alone  # what all change together is what each of those that apply changes
+    assert len(found) == len(levers)
 
 
 def test_halves_are_whole_and_never_nothing() -> None:
@@ -121,12 +157,61 @@ def test_the_lever_table_says_what_python_says(opened: Opened) -> None:
             if each is None:
                 assert row[2] == "Check"
                 continue
+            if each.does_not_apply:
+                assert row == ("–", "–", "–")
+                continue
             total = job.size(["total_shown_gb"], **{**inputs, **each.changed})["total_shown_gb"]
             assert close(row[0], total), (name, inputs)
             assert row[2] == words[each.verdict]
             saved = "other basis" if each.saving_gb is None else round(before - total, 1) + 0
-            assert close(row[1], saved if each.changed else "already so", 1e-9), (name, inputs)
+            assert close(row[1], saved, 1e-9), (name, inputs)
         assert len(found) == len(levers) + 2
+
+
+def test_the_lever_table_says_why_a_lever_does_not_apply(opened: Opened) -> None:
+    every = opened.book.template["levers_sheet"]["all"]
+    for _, inputs, idle in (each for each in IDLE if each[0] == opened.book.name):
+        opened.type(inputs)
+        cells = opened.engine.get_sheet("Levers")
+        names = {value: row for (row, column), value in cells.items() if column == 2}
+        wanted = {every if name == "all" else name: reason for name, reason in idle.items()}
+        for lever in (*(lever["name"] for lever in opened.book.template["levers"]), every):
+            told = [cells.get((names[lever], column)) for column in range(3, 10)]
+            if lever in wanted:
+                assert told == [f"does not apply: {wanted[lever]}", *["–"] * 6], (lever, inputs)
+            else:
+                assert isinstance(told[1], float) and not str(told[0]).startswith("does not apply"), (lever, inputs)
+
+
+METHODS = {  # adapter method -> which rows of "How far the job can grow" have an answer without, with checkpointing
+    "LoRA": {"batch": (True, True), "rank": True, "layers": True},
+    "IA3": {"batch": (True, True), "rank": False, "layers": True},
+    "Prefix tuning": {"batch": (True, False), "rank": False, "layers": False},
+    "Trained head": {"batch": (True, False), "rank": False, "layers": False},
+}
+
+
+def test_how_far_a_job_can_grow_says_what_does_not_apply(opened: Opened) -> None:
+    if opened.book.name != "lora":
+        return
+    words = opened.book.template["levers_sheet"]
+    for method, expected in METHODS.items():
+        opened.type(adapter_method=method)
+        cells = opened.engine.get_sheet("Levers")
+        rows = {value: row for (row, column), value in cells.items() if column == 2}
+        for key, label in (("rank", "highest_lora_rank"), ("layers", "most_adapter_layers")):
+            row = rows[words["names"][label]]
+            entered, answer_, why = (cells.get((row, column)) for column in (3, 4, 6))
+            if expected[key]:
+                assert isinstance(answer_, float) and not why, (method, key)
+            else:
+                assert (entered, answer_) == ("–", "–") and str(why).startswith("does not apply: the method has no")
+        row = rows[words["names"]["largest_batch_size"]]
+        known = tuple(isinstance(cells.get((row, column)), float) for column in (4, 5))
+        assert known == expected["batch"], method
+        assert bool(cells.get((row, 6))) is not known[1]
+        twice = rows[words["doubled"]["batch_size"]]
+        assert isinstance(cells[twice, 7], float) is known[1]
 
 
 def test_search_answers_in_the_sheet_as_in_python(opened: Opened) -> None:
@@ -155,6 +240,10 @@ def test_highest_names_its_question() -> None:
     assert planning.highest(lora, "highest_lora_rank", gpu_choice="NVIDIA L4") > 8
     with pytest.raises(ValueError, match="question is 'highest_rank'; it must be one of highest_lora_rank"):
         planning.highest(lora, "highest_rank")
+    for method in ("IA3", "Prefix tuning", "Trained head"):
+        with pytest.raises(ValueError, match="'highest_lora_rank', which does not apply: the method has no rank"):
+            planning.highest(lora, "highest_lora_rank", adapter_method=method)
+    assert planning.highest(lora, "most_adapter_layers", adapter_method="IA3") == 22
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -165,5 +254,8 @@ def test_the_command_line_plans(name: str, capsys: pytest.CaptureFixture[str]) -
     assert main([name, "--levers", "--json", "--batch-size", "3"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["levers"][0]["name"] == "Checkpointing" and "cards" not in found
+    assert main([name, "--levers", "--batch-size", "1"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Half the batch")]
+    assert line.split(None, 3)[3] == "does not apply: the batch is one row"
     assert main([name, "--cards", "--batch-size", "0"]) == 2
     assert "batch_size is 0" in capsys.readouterr().err

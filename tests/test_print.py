@@ -21,6 +21,7 @@ from lxml import etree
 
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.workbook.guide import read_guide
+from sizing_xlsx.workbook.scenarios import FIRST
 from sizing_xlsx.workbook.sheets.start import answer_name
 from sizing_xlsx.workbook.sheets.summary import BY, DATE
 from sizing_xlsx.workbook.styles import load_look
@@ -40,14 +41,15 @@ SMALLEST = 0.30
 class Page:
     """A sheet's print set-up, from its XML."""
 
-    def __init__(self, book: Book, sheet: str) -> None:
+    def __init__(self, book: Book, sheet: str, part: int = -1) -> None:
+        """part: which of the areas that it prints, the last one unless given."""
         self.tree = book.sheets[sheet].tree
         order = list(book.sheets).index(sheet)
         names = etree.fromstring(book.parts["xl/workbook.xml"]).iter(MAIN + "definedName")
         area = next(
             n.text for n in names if n.get("name") == "_xlnm.Print_Area" and n.get("localSheetId") == str(order)
         )
-        cells = area.rpartition("!")[2].replace("$", "")
+        cells = area.split(",")[part].rpartition("!")[2].replace("$", "")
         self.first_column, self.first_row, self.last_column, self.last_row = openpyxl.utils.range_boundaries(cells)
         setup = self.tree.find(MAIN + "pageSetup")
         self.portrait = setup.get("orientation", "portrait") == "portrait"
@@ -107,6 +109,25 @@ def test_the_summary_is_one_portrait_page(book: Book, paper: str) -> None:
     page = Page(book, "Summary")
     assert (page.portrait, page.pages_high, page.pages_wide) == (True, 1, 1)
     assert page.scale(paper) >= 0.78
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("sheet", ["Levers", "Sensitivity"])
+def test_levers_and_sensitivity_are_one_page_each(book: Book, sheet: str, paper: str) -> None:
+    page = Page(book, sheet)
+    assert (page.pages_high, page.pages_wide) == (1, 1)
+    assert page.scale(paper) >= READABLE
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_rows_of_scenarios_that_print_fill_one_page(whole_book: Book, paper: str) -> None:
+    """No empty page follows: as many rows as a page takes, and the sheet says so when there are more in use."""
+    page, spec = Page(whole_book, "Scenarios", 0), whole_book.template["scenarios"]
+    assert page.last_row - FIRST == spec["printed"] < spec["rows"]
+    across, down = page.room(paper)
+    scale = min(1, across / page.width())
+    assert page.height(1, page.last_row) * scale <= down
+    assert page.height(1, page.last_row) * scale >= 0.8 * down
 
 
 @pytest.mark.parametrize("paper", PAPERS)

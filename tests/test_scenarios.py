@@ -22,9 +22,10 @@ from strategies import random_inputs
 from sizing_xlsx import lora
 from sizing_xlsx.cli import main
 from sizing_xlsx.formula.declare import Choice, Number
-from sizing_xlsx.formula.render import public_name
+from sizing_xlsx.formula.render import column_name, public_name
 from sizing_xlsx.jobs import job
 from sizing_xlsx.measure.command import runs_of_workbook
+from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook.build import write_book
 from sizing_xlsx.workbook.lint import r1c1
 from sizing_xlsx.workbook.patch import open_package
@@ -465,6 +466,17 @@ def test_faults_typed_on_sizing_do_not_count_while_a_row_is_sized(table: Table) 
 # -- the file
 
 
+def test_the_sheet_says_when_a_job_stands_below_the_print_area(whole_book: Book) -> None:
+    spec, opened = whole_book.template["scenarios"], Opened(whole_book, Formualizer)
+    table = Table(opened)
+    for row, words in ((spec["printed"], "printed_all"), (spec["printed"] + 1, "printed_part")):
+        table.type(row, name=f"job {row}")
+        table.calculate()
+        said = [value for value in opened.engine.get_sheet("Scenarios").values() if "print area" in str(value)]
+        assert said == [spec[words].replace("{rows}", str(spec["printed"]))]
+    opened.engine.close()
+
+
 def test_columns_have_one_formula_and_names_of_one_length(whole_book: Book) -> None:
     _, first, last, _ = _place(whole_book, list_name("name"))
     assert last - first + 1 == 200
@@ -620,3 +632,87 @@ def test_a_row_is_sized_on_the_command_line(plan: Path, capsys: pytest.CaptureFi
     assert "--scenario is given without --workbook" in capsys.readouterr().err
     assert main(["lora", "--workbook", str(plan), "--scenario", "x"]) == 2
     assert 'scenario is "x", which no row has' in capsys.readouterr().err
+
+
+def typed_card(plan: Path, cells: Mapping[str | None, Any] = {}) -> None:
+    """Save a card of the planner's in the last row of GPUs, and send the first scenario there."""
+    package = open_package(plan)
+    values: dict[str | None, Any] = {
+        None: "Rack 7",
+        "usable_bytes": 20_000_000_000,
+        "matmul_workspace_bytes": 8_519_680,
+        "cuda": 1,
+        **cells,
+    }
+    found = {}
+    for column, value in values.items():
+        area = package.area(column_name("gpus", column))
+        found[area.sheet, area.last_row, area.first_column] = value
+    package.write(found)
+    write(plan, 1, gpu_choice="Rack 7")
+
+
+def test_a_card_typed_into_the_workbook_is_known_to_its_scenarios(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed_card(plan)
+    command = ["lora", "--workbook", str(plan), "--scenario", "Worked example"]
+    assert main([*command, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["inputs"]["gpu_choice"] == "Rack 7"
+    assert said["results"]["gpu_usable_capacity_gb"] == 20
+    assert said["results"]["fit_verdict"] == lora.size(gpu_capacity_override_gb=20)["fit_verdict"]
+    assert main([*command, "--cards"]) == 0
+    assert "Rack 7" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("usable_bytes", "20 GB", 'card "Rack 7": usable_bytes is "20 GB"; it must be a number in bytes, 0 or more'),
+        ("usable_bytes", None, 'card "Rack 7": usable_bytes is empty; it must be a number in bytes'),
+        ("matmul_workspace_bytes", -1, "matmul_workspace_bytes is -1; it must be a number in bytes, 0 or more"),
+        (None, "Rack*7", 'the card is "Rack*7"; a name may not begin with'),
+        ("usable_bytes", 0, "gpu_choice is 'Rack 7'; its usable capacity is not known"),
+    ],
+)
+def test_a_wrong_card_in_the_workbook_is_refused_in_a_sentence(
+    plan: Path, column: str | None, value: Any, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed_card(plan, {column: value})
+    assert main(["lora", "--workbook", str(plan), "--scenario", "Worked example"]) == 2
+    told = capsys.readouterr().err
+    assert words in told and told.count("\n") == 1 and "Traceback" not in told
+
+
+def test_a_model_typed_into_the_workbook_is_known_to_its_scenarios(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def typed(cells: dict[str | None, Any]) -> None:
+        package = open_package(plan)
+        areas = {column: package.area(column_name("models", column)) for column in cells}
+        package.write({(area.sheet, area.last_row, area.first_column): cells[at] for at, area in areas.items()})
+
+    typed({None: "In house 1B", "hidden_size": 1024})
+    write(plan, 1, base_model="In house 1B")
+    command = ["lora", "--workbook", str(plan), "--scenario", "Worked example", "--json"]
+    assert main(command) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["inputs"]["base_model"], said["results"]["hidden_size"]) == ("In house 1B", 1024)
+    typed({"layer_form": "llamma"})
+    assert main(command) == 2
+    assert 'layer_form is "llamma"; it must be one of those on Presets, such as' in capsys.readouterr().err
+
+
+def test_a_card_given_at_the_build_is_known_to_the_scenarios(
+    books: dict[str, Book], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cards = tmp_path / "cards.csv"
+    cards.write_text("name,usable_gib\nRack 7,20\n", encoding="utf-8")
+    path = tmp_path / "own.xlsx"
+    write_book(path, "lora", books["lora"].template, load_presets(gpus=[cards]))
+    cards.unlink()
+    write(path, 1, gpu_choice="Rack 7")
+    assert main(["lora", "--workbook", str(path), "--scenario", "Worked example", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["results"]["gpu_usable_capacity_gb"] == 20 * 2**30 / 1e9

@@ -80,7 +80,11 @@ def test_every_crossing_is_the_job_with_both_values(opened: Opened) -> None:
     as_opened(opened)
 
 
-WRONG = (0, 2.5, -1, 65_537, "8", "eight", "*", "#N/A", "=1+1")
+WRONG = (0, 2.5, -1, 65_537, 1e9, "8", "eight", "*", "#N/A", "=1+1")
+
+
+def sentence(opened: Opened) -> str:
+    return str(opened["Sensitivity", 2, 2])
 
 
 def test_a_wrong_value_is_marked_and_nothing_else(opened: Opened) -> None:
@@ -91,7 +95,24 @@ def test_a_wrong_value_is_marked_and_nothing_else(opened: Opened) -> None:
         for (row, column), verdict in grids(opened)[0].items():
             assert verdict == ("Check" if column == 2 else good[row, column]), wrong
         assert opened["Checks_Failed"] == 0
+        shown = f"{wrong:.15g}" if isinstance(wrong, int | float) else f"{wrong} (text)" if wrong == "8" else wrong
+        right = "enter a whole number from 1 to 65,536."
+        assert sentence(opened) == f"Across the columns, value 3: Batch size is {shown}; {right}", wrong
     as_opened(opened)
+
+
+def test_an_empty_value_is_no_fault_and_further_faults_are_counted(opened: Opened) -> None:
+    whole = sentence(opened)
+    opened.engine.set("Sensitivity_Row_2", None)
+    opened.engine.recalculate()
+    assert sentence(opened) == whole
+    for name, value in (("Row_1", "many"), ("Row_3", -1), ("Column_1", 2.5)):
+        opened.engine.set(f"Sensitivity_{name}", value)
+    opened.engine.recalculate()
+    right = "enter a whole number from 1 to 1,048,576. 2 more wrong."
+    assert sentence(opened) == f"Down the rows, value 1: Sequence length is many; {right}"
+    as_opened(opened)
+    assert sentence(opened) == whole
 
 
 def test_axes_that_are_none_are_marked(opened: Opened) -> None:
@@ -99,6 +120,7 @@ def test_axes_that_are_none_are_marked(opened: Opened) -> None:
     for rows, columns in wrong if isinstance(opened.engine, Formualizer) else wrong[:1]:
         choose(opened, rows, columns, axes["row_values"], axes["column_values"])
         assert set(grids(opened)[0].values()) == {"Check"}
+        assert sentence(opened).startswith("Choose two different inputs")
     as_opened(opened)
 
 
@@ -107,4 +129,5 @@ def test_more_layers_than_the_model_has_are_a_broken_rule(short_books: dict[str,
     choose(opened, "base_model", "adapter_layers", ["openai-community/gpt2", "meta-llama/Llama-3.1-8B"], [12, 20])
     verdicts = grids(opened)[0]
     assert verdicts[0, 0] == "Fits" and verdicts[0, 1] == "Check"
+    assert sentence(opened).startswith("Where it says Check, the two values do not go together")
     opened.engine.close()

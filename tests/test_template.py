@@ -27,6 +27,18 @@ EDITS = [
     ('subject = "', 'subject = ""', "lora.toml: "),
     ('term = "loss_forward_moment"', 'term = "nope"', "nope is no input"),
     ('rows = "lora"', "", "lora.toml and validation.toml: rows is missing; it must be a text"),
+    ('term = "trains_prefix"', 'therm = "trains_prefix"', "unless of the lever 'Checkpointing' has {'therm'"),
+    ('term = "trains_prefix"', 'term = "trains_prefixx"', "trains_prefixx is no input, term, constant"),
+    (
+        'pulled = "format_converts"',
+        'pulled = "format_convert"',
+        "format_convert is no term; did you mean format_converts",
+    ),
+    (
+        'at_most = 0, why = "the base is not',
+        'at_most = 7, why = "the base is not',
+        "at_most or at_least with 0, 1 or 2",
+    ),
 ]
 
 
@@ -60,6 +72,10 @@ def test_a_wrong_template_is_refused_before_anything_is_written(
         ("start.toml", 'memory: {title}"', 'memory: {titel}"', "in braces it may say {title}"),
         ("start.toml", 'job = "lora"', 'job = "lore"', "lore.toml is missing"),
         ("summary.toml", "[signed]", "[sign]", "sign.date is no text that a sheet shows; did you mean signed.date"),
+        ("scenarios.toml", "[tiles]", "[tile]", "scenarios 1 lacks tiles"),
+        ("scenarios.toml", "the first {rows} rows", "the first {row} rows", "in braces it may say {rows}"),
+        ("sensitivity.toml", "{label} is {value}", "{label} is {values}", "in braces it may say {axis}, {at}, {label}"),
+        ("crossover.toml", "no_card =", "nocard =", "crossover 1 lacks no_card"),
         ("summary.toml", "{total_shown_gb:1} of", "{total_shown:1} of", "total_shown is no input"),
         ("sizing.toml", 'headroom = "Headroom"', "", "sizing.toml: tiles.headroom is missing; it must be a text"),
         ("sizing.toml", "no_item", "no_itme", "no_itme is no text that a sheet shows; did you mean no_item"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .compare import Card, cheapest_that_fits, every_card, smallest_that_fits
 from .crossover import Need, Room, needs, rooms, starts_at
-from .levers import Pulled, pull
+from .levers import Pulled, hindrance, pull
 from .search import QUESTIONS, answer, questions
 
 if TYPE_CHECKING:
@@ -36,13 +36,18 @@ def levers_of(job: Job) -> list[dict[str, Any]]:
 def highest(job: Job, question: str, **inputs: Any) -> int:
     """The answer to one of the questions of a job, by its name; inputs as in Job.size().
 
-    Raises ValueError for a question that the job has not.
+    Raises ValueError for a question that the job has not, or that does not apply to it.
     """
     from ..formula.domains import nearest
+    from ..workbook.template import load_template
 
     asked = {each.name: each for each in questions(job)}
     if question not in asked:
         raise ValueError(
             f"question is {question!r}; it must be one of {', '.join(asked)}{nearest(question, tuple(asked))}"
         )
+    if conditions := load_template(job.name)["levers_sheet"]["unless"].get(question):
+        values = job.size([each["term"] for each in conditions], **inputs).__getitem__
+        if reason := hindrance(conditions, values, values):
+            raise ValueError(f"question is {question!r}, which does not apply: {reason}")
     return answer(job, asked[question], **inputs)

@@ -41,9 +41,11 @@ def levers_text(found: Sequence[dict[str, Any]]) -> str:
     """The levers as lines; memory in decimal GB."""
     lines = [f"{'change':32}{'total':>10}{'saves':>12}  verdict"]
     for pulled in found:
+        if pulled["does_not_apply"]:
+            lines.append(f"{pulled['name']:32}{'does not apply: ':>26}{pulled['does_not_apply']}")
+            continue
         saving = "other basis" if pulled["saving_gb"] is None else _shown(pulled["saving_gb"], 1)
-        saved = saving if pulled["changed"] else "is so"
-        lines.append(f"{pulled['name']:32}{_shown(pulled['total_gb'], 1):>10}{saved:>12}  {pulled['verdict']}")
+        lines.append(f"{pulled['name']:32}{_shown(pulled['total_gb'], 1):>10}{saving:>12}  {pulled['verdict']}")
     return "\n".join(lines)
 
 

@@ -282,7 +282,7 @@ def totals_by_size(
     for points, (token, shape, size) in zip(formats, marks, strict=False):
         _marked(chart, look, points, token, shape, size)
     chart.set_x_axis(_axis(look, title=x_title, form="axis_decimal", log=True, crossing="min"))
-    chart.set_y_axis(_axis(look, title=settings["y_title"], grid=True, log=True, crossing="min"))
+    chart.set_y_axis(_axis(look, title=settings["y_title"], form="axis_powers", grid=True, log=True, crossing="min"))
     _dress(chart, look, title, settings["plot"])
     return chart
 

@@ -113,6 +113,7 @@ class Scenarios:
         self.examples = [row for row in rows if row is not None]
         if len(self.examples) > spec["rows"]:
             raise ValueError(f"{where}: rows is {spec['rows']}; it must be at least {len(rows)}, the number of jobs")
+        self.printed: int = min(spec["printed"], spec["rows"])  # rows of the print area
         self.all = [*self.examples, *[spare] * (spec["rows"] - len(self.examples))]
 
     @property

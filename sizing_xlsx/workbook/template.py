@@ -23,7 +23,7 @@ SECTIONS: Mapping[str, type] = {
     **{section: TABLE for section in VOCABULARY if section not in OPTIONAL},
 }  # fmt: skip
 # Sections with words of every workbook: each has a file of its own, whose entries a workbook's template may replace.
-SHARED = (*VOCABULARY, "compare", "levers_sheet", "sensitivity")
+SHARED = (*VOCABULARY, "compare", "levers_sheet", "sensitivity", "scenarios", "crossover")
 ENTRIES: Mapping[str, tuple[str, ...]] = {
     "steps": ("name", "note", "rows"),
     "items": ("name", "traced", "published", "drives", "reduces"),
@@ -33,27 +33,29 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     "compare": (
         "title", "smallest", "cheapest", "here", "prices", "prices_are", "prices_note", "none_fits", "own_card",
         "own_price", "no_price", "wrong_price", "wrong_price_told",
-        "unknown", "order_label", "order_help", "orders", "columns", "note", "workings",
+        "unknown", "order_label", "order_help", "order_right", "orders", "columns", "note", "own_rows", "workings",
+        "card", "none", "suggested", "hourly", "answers", "beside",
     ),
     "levers": ("name", "change", "time", "quality"),
     "levers_sheet": (
-        "title", "as_entered", "all", "most", "nothing", "everything", "already", "other", "table",
-        "columns", "note", "grown", "grown_columns", "boundaries", "boundary_columns", "boundary_note",
-        "search_workings", "names", "doubled",
+        "title", "as_entered", "all", "most", "less", "lever", "grown_job", "nothing", "everything",
+        "not_so", "none_applies", "checkpointed_not_so", "other", "table", "columns", "note", "grown", "grown_columns",
+        "boundaries", "boundary_columns", "boundary_note", "search_workings", "names", "doubled", "unless",
     ),
     "axes": ("inputs", "rows", "columns", "row_values", "column_values"),
     "sensitivity": (
         "title", "rows", "columns", "choice", "corner", "verdicts", "totals", "told", "tiles", "tile_notes",
-        "note", "workings",
+        "note", "contradict", "wrong", "more", "text", "error", "workings", "beside",
     ),
     "crossover": (
         "title", "formats", "cards", "columns", "choose", "note", "workings", "room_columns", "rooms_columns",
         "largest", "largest_note", "no_model", "no_card", "chart", "chart_title_head", "total", "capacity",
-        "alt", "nominal",
+        "alt", "nominal", "each_format", "heading", "job", "none", "check", "beside",
     ),
     "scenarios": (
-        *("title", "rows", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title"),
-        *("workings", "notes", "columns", "jobs"),
+        "title", "rows", "printed", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title",
+        "workings", "notes", "printed_all", "printed_part", "blank_means", "choice", "choice_help", "choice_right",
+        "tiles", "heads", "typed", "panel", "faults", "beside", "columns", "jobs",
     ),
 }  # fmt: skip
 ROW_KEYS = ("input", "term", "label", "help", "sentence", "tall", "own")
@@ -129,6 +131,10 @@ def check_template(template: Mapping[str, Any], where: str) -> None:
         if section in sections:
             check_words(section, template[section], f"{where} and {section}.toml")
     _check_counted(template["validation"]["calls"], f"{where} and validation.toml: calls")
+    for lever in template["levers"]:
+        _check_conditions(lever.get("unless", []), f"{where}: unless of the lever {lever['name']!r}", pulled=True)
+    for question, conditions in template["levers_sheet"]["unless"].items():
+        _check_conditions(conditions, f"{where}: unless of {question}", pulled=False)
     if "public_runs" in sections:
         _check_share(template["public_runs"]["near"], f"{where}: near of public_runs")
     for step in template["steps"]:
@@ -145,6 +151,19 @@ def _check_counted(words: Mapping[str, str], where: str) -> None:
         others = {other.casefold() for name, other in words.items() if name != key}
         if not word[:1].isalpha() or set(word) & set("*?~") or word.casefold() in others:
             raise ValueError(f"{where}.{key} is {word!r}; it must begin with a letter, hold no *, ? or ~, and differ")
+
+
+def _check_conditions(conditions: Any, where: str, *, pulled: bool) -> None:
+    """Each says of one symbol how large it is at most, or at least, and why."""
+    subjects, bounds = {"term", "pulled"} if pulled else {"term"}, {"at_most", "at_least"}
+    for each in conditions if isinstance(conditions, list) else [conditions]:
+        given = set(each) if isinstance(each, dict) else set()
+        right = len(given & subjects) == len(given & bounds) == 1 and "why" in given and len(given) == 3
+        if not right or any(each[bound] not in (0, 1, 2) for bound in given & bounds):
+            raise ValueError(
+                f"{where} has {each!r}; it must be {' or '.join(sorted(subjects, reverse=True))}, at_most or at_least "
+                "with 0, 1 or 2, and why"
+            )
 
 
 def _check_share(value: Any, where: str) -> None:

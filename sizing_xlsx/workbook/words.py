@@ -41,7 +41,7 @@ def sentence(text: Any, sym: Callable[[str], Expr]) -> Any:
     return joined(*[lift(part) for part in parts])
 
 
-def filled(text: str, **values: str) -> str:
+def filled(text: str, /, **values: str) -> str:
     """A text of a template whose braces name things that are known when the workbook is made.
 
     Raises ValueError for a brace that names anything else.
@@ -59,7 +59,7 @@ def quoted(text: str) -> str:
     return f'"{doubled}"'
 
 
-def spelled(text: str, **formulas: str) -> str:
+def spelled(text: str, /, **formulas: str) -> str:
     """A text of a template as a piece of a formula; formulas: what each of its braces is there.
 
     Raises ValueError for a brace that names anything else.

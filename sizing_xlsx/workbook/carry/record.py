@@ -260,10 +260,6 @@ def joined_chunks(cells: Iterable[Value]) -> str:
 def read(facts: Mapping[str, Value], columns: Mapping[str, Sequence[Value]]) -> Record:
     """The record, from the cells of the sheet by their names. Raises ValueError where it was changed."""
     found = unpack(joined_chunks(columns[MAP]))
-    texts: dict[tuple[str, str], list[str]] = {}
-    for kind, file, content in zip(columns[KINDS], columns[FILES], columns[CONTENTS], strict=True):
-        if file and content:
-            texts.setdefault((str(kind), str(file)), []).append(str(content))
     names = [str(name) for name in columns[INPUTS]]
     return Record(
         version=str(facts["Record_Version"]),
@@ -274,8 +270,17 @@ def read(facts: Mapping[str, Value], columns: Mapping[str, Sequence[Value]]) -> 
         charts=found["charts"],
         opened=dict(zip(names, columns[OPENED_ON], strict=True)),
         allowed={name: str(text or "") for name, text in zip(names, columns[ALLOWED], strict=True)},
-        files=[OwnFile(kind, file, json.loads("".join(parts))) for (kind, file), parts in texts.items()],
+        files=files_of(columns),
     )
+
+
+def files_of(columns: Mapping[str, Sequence[Value]]) -> list[OwnFile]:
+    """The planner's own files, from the three columns that hold them in pieces."""
+    texts: dict[tuple[str, str], list[str]] = {}
+    for kind, file, content in zip(columns[KINDS], columns[FILES], columns[CONTENTS], strict=True):
+        if file and content:
+            texts.setdefault((str(kind), str(file)), []).append(str(content))
+    return [OwnFile(kind, file, json.loads("".join(parts))) for (kind, file), parts in texts.items()]
 
 
 def _grid(runs: Iterable[Sequence[int]]) -> Grid:

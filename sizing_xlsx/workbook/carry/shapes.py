@@ -23,6 +23,7 @@ _PIECE = re.compile(
 # Rows of one column differ in the numbers of their rows alone; with these taken out, each formula is reduced once. The
 # numbers that names end in go with them: a plain text in their place is several times as quick as one with a group.
 _ROW = re.compile(r"(?<=[A-Za-z])\$?[0-9]{1,7}(?![\w.(!])")
+_SINGLE = re.compile(r"(\$?[A-Za-z]{1,3}\$?[0-9]{1,7}):\1(?![0-9])")  # one cell, written as an area
 _DIGITS = 12  # significant digits that every program keeps of a number
 
 
@@ -66,6 +67,10 @@ def digest(value: Value, formula: str | None = None) -> int:
 
 
 def drawing_digest(references: Iterable[str]) -> int:
-    """A chart by the areas that its series take their values from, rows left out: they move."""
-    found = sorted(re.sub(r"[0-9$']+", "", reference.lstrip("=")).casefold() for reference in references)
+    """A chart by the areas that its series take their values from, rows left out: they move.
+
+    A single cell may be written as an area, as LibreOffice does once a row was put in above it.
+    """
+    cells = (_SINGLE.sub(r"\1", reference.lstrip("=")) for reference in references)
+    found = sorted(re.sub(r"[0-9$']+", "", reference).casefold() for reference in cells)
     return zlib.crc32("|".join(found).encode()) or 1

@@ -8,6 +8,7 @@ entered, where a figure of its own was entered for it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...formula.primitives import fixed
@@ -25,7 +26,9 @@ from ...planning.compare import (
 from .. import page
 from ..book import Raw
 from ..jobtable import JobTable, write_job_table
+from ..own_runs import NOT_GIVEN
 from ..page import Tile
+from ..words import filled, quoted, spelled
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -34,21 +37,12 @@ TITLE, WORKINGS = "Compare", "Compare workings"
 ORDER, ORDERS = "Compare_Order", "Compare_Orders_List"
 FIRST = 9  # row of the first card, from 0, on both sheets
 _ORDER_ROW = 7
-_EXTRA = {  # columns beside the job table: heading, unit, style
-    "card": ("Card", "text", "r_text_r"),
-    "known": ("Capacity known", "switch", "r_calc0"),
-    "shipped": ("Price as shipped", "USD per hour", "r_calc2"),
-    "source": ("Its source", "text", "r_text_r"),
-    "price": ("Price", "USD per hour", "r_calc2"),
-    "price_source": ("Price from", "text", "r_text_r"),
-    "small": ("Capacity, if it fits", "GB", "r_calc3"),
-    "cheap": ("Price, if it fits", "USD per hour", "r_calc2"),
-    "key": ("Sorts by", "number", "r_calc3"),
-    "rank": ("Place in the order", "count", "r_calc0"),
-    "shown": ("Row shown at this place", "row", "r_calc0"),
-}
+_EXTRA = {  # columns beside the job table, with their styles; headings and units stand in the template
+    "name": "r_text_r", "row": "r_calc0", "card": "r_text_r", "known": "r_calc0", "shipped": "r_calc2",
+    "source": "r_text_r", "price": "r_calc2", "price_source": "r_text_r", "small": "r_calc3", "cheap": "r_calc2",
+    "key": "r_calc3", "rank": "r_calc0", "shown": "r_calc0",
+}  # fmt: skip
 _SHOWN = ("headroom_shown_gb", "usable_shown_gb", "matrix_workspaces")  # the first two rounded as on Sizing
-_NONE = "none"
 # The visible columns: what is shown, its style, whether a figure that is not known says so.
 _COLUMNS = (
     ("card", "r_label"), ("verdict_code", "r_text_i"), ("card_utilisation", "r_util"), ("headroom_shown_gb", "r_calc1"),
@@ -147,15 +141,17 @@ def _write_workings(book: Book, compare: Compare) -> None:
     for at, (label, inputs) in enumerate(zip(compare.labels, compare.jobs, strict=True)):
         here = Raw(f"={page.cell(FIRST + at, compare.column('card'), column_fixed=True)}", label)
         if at < len(compare.names):
-            card = {"gpu_choice": Raw(f"=INDEX({names},{_number(at)})", label)}
+            number = page.cell(FIRST + at, compare.column("row"), column_fixed=True)
+            card = {"gpu_choice": Raw(f"=INDEX({names},{number})", label)}
         else:
             card = {
-                key: Raw(f"={book.cell_name(key)}", _NONE if inputs[key] is None else inputs[key])
+                key: Raw(f"={book.cell_name(key)}", NOT_GIVEN if inputs[key] is None else inputs[key])
                 for key in compare.varied
             }
         rows.append((here, inputs, card))
-    write_job_table(book, WORKINGS, table, rows, heading="Card", first_row=FIRST)
-    for key, (label, unit, _) in _EXTRA.items():
+    write_job_table(book, WORKINGS, table, rows, heading=words["card"], first_row=FIRST)
+    for key in _EXTRA:
+        label, unit = words["beside"][key]
         put(FIRST - 2, compare.column(key), label, styles["th_r"])
         put(FIRST - 1, compare.column(key), unit, styles["th_u"])
     for key in (*RESULTS, *_SHOWN, *_EXTRA):
@@ -164,7 +160,7 @@ def _write_workings(book: Book, compare: Compare) -> None:
         put(FIRST + at, 0, at + 1, styles["r_no"])
         for key, content in _extras(book, compare, at).items():
             value = content.value if isinstance(content, Raw) else content
-            style = "r_text_r" if isinstance(value, str) else _EXTRA[key][2]
+            style = "r_text_r" if isinstance(value, str) else _EXTRA[key]
             put(FIRST + at, compare.column(key), content, styles[style])
     _write_answers(book, compare, end + 2)
     page.print_area(ws, end + 8, 1 + len(table.results))
@@ -181,10 +177,10 @@ def _extras(book: Book, compare: Compare, at: int) -> dict[str, Any]:
     def here(name: str) -> str:
         return page.cell(FIRST + at, compare.column(name), column_fixed=True)
 
-    usable, price, number = here("gpu_usable_capacity_gb"), here("price"), _number(at)
+    usable, price, number, row_of = here("gpu_usable_capacity_gb"), here("price"), _number(at), here("row")
     gpus = {column: column_name("gpus", column) for column in (None, "price_usd_per_hour", "cuda")}
     entered = "+".join(f"ISNUMBER({book.cell_name(key)})" for key in compare.own_inputs)
-    suggested = f"{here('known')}*({here('verdict_code')}=1)*INDEX({gpus['cuda']},{number})=1"
+    suggested = f"{here('known')}*({here('verdict_code')}=1)*INDEX({gpus['cuda']},{row_of})=1"
     dear = f"1+MAX({area('price')})"
     unpriced = f"2*({dear})+{usable}"
     key = f"CHOOSE(Compare_Order_Row,{usable},IF(ISNUMBER({price}),{price},{unpriced}),{number})"
@@ -201,26 +197,34 @@ def _extras(book: Book, compare: Compare, at: int) -> dict[str, Any]:
     }
     if card is None:
         return {
-            "card": Raw(f'=IF({entered}>0,"{words["own_card"]}","")', compare.labels[at]),
+            "name": words["own_card"], "row": at + 1,
+            "card": Raw(f'=IF({entered}>0,{quoted(words["own_card"])},"")', compare.labels[at]),
             "known": Raw(f"=IF(({entered}>0)*({usable}>0)>0,1,0)", int(compare.own)),
-            **dict.fromkeys(("shipped", "price", "small", "cheap"), _NONE),
+            **dict.fromkeys(("shipped", "price", "small", "cheap"), words["none"]),
             **dict.fromkeys(("source", "price_source"), words["no_price"]), **place,
         }  # fmt: skip
-    suits = card.fits and card.cuda
-    typed = f"INDEX({gpus['price_usd_per_hour']},{number})"
+    suits, none = card.fits and card.cuda, quoted(words["none"])
+    typed = f"INDEX({gpus['price_usd_per_hour']},{row_of})"
+    # A planner may put a row between those of GPUs: a card is found there by its name, one with another by its place.
+    found = f"MATCH({here('name')},{gpus[None]},0)"
     return {
-        "card": Raw(f"=INDEX({gpus[None]},{number})", card.name),
+        "name": card.name,
+        "row": Raw(f"=IF(ISNUMBER({found}),{found},{number})", at + 1),
+        "card": Raw(f"=INDEX({gpus[None]},{row_of})", card.name),
         "known": Raw(f"=IF({usable}>0,1,0)", int(compare.known(at))),
-        "shipped": card.price or _NONE,
+        "shipped": card.price or words["none"],
         "source": compare.sources[card.name] or words["no_price"],
-        "price": Raw(f'=IF(N({typed})>0,{typed},IF({typed}="","none","{words["wrong_price"]}"))', card.price or _NONE),
+        "price": Raw(
+            f'=IF(N({typed})>0,{typed},IF({typed}="",{none},{quoted(words["wrong_price"])}))',
+            card.price or words["none"],
+        ),
         "price_source": Raw(
-            f'=IF({price}={here("shipped")},{here("source")},IF({price}="none","{words["no_price"]}",'
-            f'IF(ISNUMBER({price}),"{words["own_price"]}","{words["wrong_price_told"]}")))',
+            f"=IF({price}={here('shipped')},{here('source')},IF({price}={none},{quoted(words['no_price'])},"
+            f"IF(ISNUMBER({price}),{quoted(words['own_price'])},{quoted(words['wrong_price_told'])})))",
             compare.sources[card.name] or words["no_price"],
         ),
-        "small": Raw(f'=IF({suggested},{usable},"none")', row["gpu_usable_capacity_gb"] if suits else _NONE),
-        "cheap": Raw(f'=IF({suggested},{price},"none")', card.price if suits and card.price else _NONE),
+        "small": Raw(f"=IF({suggested},{usable},{none})", row["gpu_usable_capacity_gb"] if suits else words["none"]),
+        "cheap": Raw(f"=IF({suggested},{price},{none})", card.price if suits and card.price else words["none"]),
         **place,
     }
 
@@ -237,27 +241,27 @@ def _write_answers(book: Book, compare: Compare, row: int) -> None:
         book.define(name, WORKINGS, row + at, 2)
 
     codes, known = area("verdict_code"), area("known")
-    for at, (label, symbol, formula) in enumerate(
+    labels = words["answers"]
+    for at, (symbol, formula) in enumerate(
         (
-            ("Cards of known capacity", "cards_known", f"=SUM({known})"),
-            ("Of these, the job fits", "cards_fit", f"=SUMPRODUCT(({codes}=1)*{known})"),
-            ("Of these, the job is tight", "cards_tight", f"=SUMPRODUCT(({codes}=2)*{known})"),
+            ("cards_known", f"=SUM({known})"),
+            ("cards_fit", f"=SUMPRODUCT(({codes}=1)*{known})"),
+            ("cards_tight", f"=SUMPRODUCT(({codes}=2)*{known})"),
         )
     ):
-        answer(at, label, public_name(symbol), Raw(formula, book.values[symbol]))
+        answer(at, labels[at], public_name(symbol), Raw(formula, book.values[symbol]))
     for at, ((symbol, found), column) in enumerate(zip(_suggested(compare), ("small", "cheap"), strict=True), 3):
-        label = f"{symbol.partition('_')[0].capitalize()} card that fits, row"
         number = compare.names.index(found.name) + 1 if found else 0
         answer(
-            at, label, f"{public_name(symbol)}_Row",
+            at, labels[at], f"{public_name(symbol)}_Row",
             Raw(f"=IF(COUNT({area(column)})>0,MATCH(MIN({area(column)}),{area(column)},0),0)", number),
         )  # fmt: skip
         name = public_name(symbol)
-        put(row + at, 3, Raw(f'=IF({name}_Row>0,INDEX({area("card")},{name}_Row),"{words["none_fits"]}")',
-                             book.values[symbol]), styles["r_text_r"])  # fmt: skip
+        told = f"=IF({name}_Row>0,INDEX({area('card')},{name}_Row),{quoted(words['none_fits'])})"
+        put(row + at, 3, Raw(told, book.values[symbol]), styles["r_text_r"])
         book.define(name, WORKINGS, row + at, 3)
     chosen = f"MATCH({ORDER},{ORDERS},0)"
-    answer(5, "Order chosen, its row", f"{ORDER}_Row", Raw(f"=IF(ISNUMBER({chosen}),{chosen},1)", 1))
+    answer(5, labels[5], f"{ORDER}_Row", Raw(f"=IF(ISNUMBER({chosen}),{chosen},1)", 1))
     for at, text in enumerate(words["orders"]):
         put(row + at, 5, text, styles["r_text_r"])
     book.define(ORDERS, WORKINGS, row, 5, row + len(words["orders"]) - 1)
@@ -281,8 +285,9 @@ def write(book: Book) -> None:
     for place, at in enumerate(compare.order):
         _row(book, compare, place, at)
     _marks(book, compare)
-    put(compare.end + 1, 1, compare.words["note"], styles["help"])
-    page.print_area(ws, compare.end + 1, last)
+    for row, key in enumerate(("note", "own_rows"), compare.end + 1):
+        put(row, 1, compare.words[key], styles["help"])
+    page.print_area(ws, compare.end + 2, last)
 
 
 def _row(book: Book, compare: Compare, place: int, at: int) -> None:
@@ -307,12 +312,12 @@ def _row(book: Book, compare: Compare, place: int, at: int) -> None:
         elif key == "verdict_code":
             formula, value = verdicts, book.job.tables["verdicts"].columns["shown"][card["verdict_code"] - 1]
         elif key == "price":
-            value = price or _NONE
+            value = price or names["none"]
         elif key == "price_source":
             value = own_source
         if key not in ("card", "price", "price_source"):
-            unknown = names["unknown"] if key == "verdict_code" else _NONE
-            formula, value = f'IF({looked_up("known")}>0,{formula},"{unknown}")', value if known else unknown
+            unknown = names["unknown" if key == "verdict_code" else "none"]
+            formula, value = f"IF({looked_up('known')}>0,{formula},{quoted(unknown)})", value if known else unknown
         if key != "card":
             blank = page.cell(row, 1, column_fixed=True)
             formula, value = f'IF({blank}="","",{formula})', value if label else ""
@@ -342,7 +347,7 @@ def _order(book: Book, compare: Compare) -> None:
         {
             "validate": "list", "source": f"={ORDERS}", "input_title": words["order_label"],
             "input_message": words["order_help"], "error_title": words["order_label"],
-            "error_message": f"Choose {', '.join(words['orders'])}.", "error_type": "stop",
+            "error_message": filled(words["order_right"], orders=", ".join(words["orders"])), "error_type": "stop",
         },
     )  # fmt: skip
     page.formula_marks(ws, styles, (_ORDER_ROW, 3, _ORDER_ROW, 3), f"=COUNTIF({ORDERS},{ORDER})=0", "check")
@@ -356,12 +361,14 @@ def _strip(book: Book, compare: Compare, last: int) -> None:
     ):
         row = f"{public_name(symbol)}_Row"
         usable, price = (f"INDEX({area(key)},{row})" for key in ("gpu_usable_capacity_gb", "price"))
-        note = (
-            f'=IF({row}=0,"",FIXED(ROUNDDOWN({usable},1),1)&" GB usable, "'
-            f'&IF(ISNUMBER({price}),FIXED({price},2)&" USD an hour","{words["no_price"].lower()}"))'
+        priced = spelled(words["hourly"], price=f"FIXED({price},2)")
+        told = spelled(
+            words["suggested"],
+            usable=f"FIXED(ROUNDDOWN({usable},1),1)",
+            price=f"IF(ISNUMBER({price}),{priced},{quoted(words['no_price'].lower())})",
         )
-        told = Raw(note, _note(found, words["no_price"]))
-        tiles.append(Tile(first, end, label, shown(book.sym(symbol)), shown(told), "tile_text"))
+        note = Raw(f'=IF({row}=0,"",{told})', _note(found, words))
+        tiles.append(Tile(first, end, label, shown(book.sym(symbol)), shown(note), "tile_text"))
     page.strip(
         book.sheet(TITLE), book.styles, last_column=last, title=words["title"],
         sentence=Raw("=IF(Checks_Failed>0,First_Fault,Cards_Found_Sentence)", book.value(book.sym("cards_found"))),
@@ -380,12 +387,12 @@ def here(book: Book, first: int, last: int) -> Tile:
     return Tile(first, last, book.template["compare"]["here"], card, told, "tile_text")
 
 
-def _note(found: Card | None, no_price: str) -> str:
+def _note(found: Card | None, words: Mapping[str, Any]) -> str:
     if found is None:
         return ""
     usable = int((found.usable_gb or 0) * 10) / 10
-    price = f"{fixed(found.price, 2)} USD an hour" if found.price else no_price.lower()
-    return f"{fixed(usable, 1)} GB usable, {price}"
+    price = filled(words["hourly"], price=fixed(found.price, 2)) if found.price else words["no_price"].lower()
+    return filled(words["suggested"], usable=fixed(usable, 1), price=price)
 
 
 def _marks(book: Book, compare: Compare) -> None:
@@ -395,11 +402,12 @@ def _marks(book: Book, compare: Compare) -> None:
     page.data_bar(ws, styles, (FIRST, 3, end, 3), maximum=page.bar_maximum(1, 6.8, widths[3]))
     page.state_marks(ws, styles, (FIRST, 2, end, 2))
     first = page.cell(FIRST, 1, column_fixed=True)
-    own = f'ISNUMBER(MATCH("{compare.words["own_card"]}",{area("card")},0))'
-    here = f'=IF({own},{first}="{compare.words["own_card"]}",{first}={book.cell_name("gpu_choice")})'
+    own_card, none = quoted(compare.words["own_card"]), quoted(compare.words["none"])
+    own = f"ISNUMBER(MATCH({own_card},{area('card')},0))"
+    here = f"=IF({own},{first}={own_card},{first}={book.cell_name('gpu_choice')})"
     for column in (1, 4, 5, 6, 7, 8):  # not the bar: a mark would hide it in some programs
         page.formula_marks(ws, styles, (FIRST, column, end, column), here, "decides")
     for column in (4, 5, 6, 7, 8):
-        page.formula_marks(ws, styles, (FIRST, column, end, column), f'={page.cell(FIRST, column)}="none"', "quiet")
-    wrong = f'={page.cell(FIRST, 8)}="{compare.words["wrong_price"]}"'
+        page.formula_marks(ws, styles, (FIRST, column, end, column), f"={page.cell(FIRST, column)}={none}", "quiet")
+    wrong = f"={page.cell(FIRST, 8)}={quoted(compare.words['wrong_price'])}"
     page.formula_marks(ws, styles, (FIRST, 8, end, 8), wrong, "check")

@@ -17,6 +17,7 @@ from ..book import Raw
 from ..inputs import validation
 from ..jobtable import JobTable, write_job_table
 from ..page import Tile
+from ..words import filled, quoted
 from . import compare
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ TITLE, WORKINGS = "Crossover", "Crossover workings"
 CARDS = 4  # chosen on the sheet; the card of Sizing is counted as one more on the workings
 FIRST = 9  # row of the first model, from 0, on both sheets
 _HEAD = 7  # row of the chosen cards
-_NONE = "none"
 _CHART_ROWS = 22
 # Columns of the visible sheet: model, parameters, weights and first card by format, chosen cards.
 _MODEL, _PARAMETERS, _WEIGHTS = 1, 2, 3
@@ -64,6 +64,11 @@ class Crossover:
         here = book.values["gpu_usable_capacity_gb"]
         self.here = Room(self.chosen[-1], here - workspace / book.values["bytes_per_gb"], here)
 
+    def of_format(self, key: str, name: str, at: int | None = None) -> str:
+        """A text of the template, the at-th of several, with the format that it is said of."""
+        what = self.words[key] if at is None else self.words[key][at]
+        return filled(self.words["each_format"], what=what, format=name)
+
     def at(self, form: int, model: int) -> int:
         """The row of a model in a format."""
         return form * len(self.models) + model
@@ -88,14 +93,10 @@ class Crossover:
     @cached_property
     def extras(self) -> dict[str, tuple[str, str]]:
         """What stands beside the job table: heading and unit."""
-        cards = {f"card_{at + 1}": (f"Fits card {at + 1}", "switch") for at in range(CARDS)}
-        return {
-            "need": ("Needed of a card", "GB"), "place": ("Cards too small, and 1", "count"),
-            "base": ("Weights", "GB"), "total": ("Total, for the chart", "GB"),
-            "starts": ("Starts to fit on", "text"),
-            **cards, f"card_{CARDS + 1}": ("Fits the card of Sizing", "switch"),
-            "largest": ("Parameters, if it fits there", "count"),
-        }  # fmt: skip
+        words = dict(self.words["beside"])
+        (card, unit), here, largest = (words.pop(key) for key in ("card", "card_here", "largest"))
+        cards = {f"card_{at}": (filled(card, number=str(at)), unit) for at in range(1, CARDS + 1)}
+        return {**words, **cards, f"card_{CARDS + 1}": here, "largest": largest}
 
     @property
     def end(self) -> int:
@@ -155,8 +156,8 @@ def _write_workings(book: Book, crossover: Crossover) -> None:
     rows: list[tuple[str, Any, dict[str, Any]]] = []
     for form, name in enumerate(crossover.names):
         for at, model in enumerate(crossover.models):
-            rows.append((f"{model}, {name}", crossover.jobs[crossover.at(form, at)], {}))
-    write_job_table(book, WORKINGS, table, rows, heading="Model and format", first_row=FIRST)
+            rows.append((filled(words["job"], model=model, format=name), crossover.jobs[crossover.at(form, at)], {}))
+    write_job_table(book, WORKINGS, table, rows, heading=words["heading"], first_row=FIRST)
     for key, (label, unit) in crossover.extras.items():
         put(FIRST - 2, crossover.extra(key), label, styles["th_r"])
         put(FIRST - 1, crossover.extra(key), unit, styles["th_u"])
@@ -196,11 +197,14 @@ def _write_extras(book: Book, crossover: Crossover, row: int) -> None:
     place = f"1+IF(ISNUMBER({here('need')}),IF({traced}>0,{short[0]},{short[1]}),{none_fits})"
     cells: dict[str, tuple[str, Any]] = {
         "place": (place, crossover.place(need)),
-        "need": (f'IF({broken}>0,"none",{needed})', _NONE if need.need_gb is None else need.need_gb),
+        "need": (
+            f"IF({broken}>0,{quoted(crossover.words['none'])},{needed})",
+            crossover.words["none"] if need.need_gb is None else need.need_gb,
+        ),
         "base": (f"{here('frozen_base_weights')}/{gb}", need.base_gb),
         "total": (f"IF(ISNUMBER({here('need')}),{here('total_to_size_against')}/{gb},NA())",
                   "#N/A" if need.need_gb is None else need.total_gb),
-        "starts": (f'IF(ISNUMBER({here("need")}),{first},"{crossover.words["no_card"]}")',
+        "starts": (f"IF(ISNUMBER({here('need')}),{first},{quoted(crossover.words['no_card'])})",
                    starts or crossover.words["no_card"]),
     }  # fmt: skip
     for card in range(CARDS + 1):
@@ -282,14 +286,16 @@ def _write_rooms(book: Book, crossover: Crossover) -> None:
 def _heads(book: Book, crossover: Crossover) -> None:
     ws, styles, words = book.sheet(TITLE), book.styles, crossover.words
     put, count = book.putter(ws), len(crossover.names)
-    page.fill_row(ws, _HEAD, 0, 2 + 2 * count + CARDS + 1, styles["body"], book.look["rows"]["input_wrapped"])
+    width = book.look["sheets"][TITLE]["widths"][_WEIGHTS + 2 * count]
+    height = page.wrapped_height(*((card, width) for card in book.job.choices("gpu_choice")))
+    page.fill_row(ws, _HEAD, 0, 2 + 2 * count + CARDS + 1, styles["body"], height)
     ws.set_row(FIRST - 1, book.look["rows"]["header_two_lines"])
     put(_HEAD, _WEIGHTS + 2 * count - 1, words["choose"], styles.variant("help", horizontal="right", indent=1))
     put(FIRST - 1, _MODEL, words["columns"][0], styles["th"])
     put(FIRST - 1, _PARAMETERS, words["columns"][1], styles["th_r"])
     for at, name in enumerate(crossover.names):
-        put(FIRST - 1, _WEIGHTS + at, f"{words['columns'][2]}, {name}", styles["th_r"])
-        put(FIRST - 1, _WEIGHTS + count + at, f"{words['columns'][3]}, {name}", styles["th_i"])
+        put(FIRST - 1, _WEIGHTS + at, crossover.of_format("columns", name, 2), styles["th_r"])
+        put(FIRST - 1, _WEIGHTS + count + at, crossover.of_format("columns", name, 3), styles["th_i"])
     rule = validation(book, "gpu_choice")
     for card in range(CARDS):
         column = _WEIGHTS + 2 * count + card
@@ -321,13 +327,13 @@ def _row(book: Book, crossover: Crossover, at: int, model: str) -> None:
         told = book.shown(Raw(f"={cell(job, 'starts')}", starts))
         put(row, _WEIGHTS + count + form, told, styles.variant("r_text_i", size=10, shrink=True))
     for card in range(CARDS):
-        formula, value = '"none"', _NONE
+        formula, value = quoted(crossover.words["none"]), crossover.words["none"]
         for name, job in reversed(list(zip(crossover.names, jobs, strict=True))):
-            formula = f'IF({cell(job, f"card_{card + 1}")}>0,"{name}",{formula})'
+            formula = f"IF({cell(job, f'card_{card + 1}')}>0,{quoted(name)},{formula})"
             value = name if crossover.fits(job, card) else value
         column = _WEIGHTS + 2 * count + card
         put(row, column, book.shown(Raw(f"={formula}", value)), styles["r_text_i"])
-        mark = f'={page.cell(row, column)}="none"'
+        mark = f"={page.cell(row, column)}={quoted(crossover.words['none'])}"
         page.formula_marks(ws, styles, (row, column, row, column), mark, "quiet")
 
 
@@ -383,9 +389,9 @@ def _chart(book: Book, crossover: Crossover, row: int) -> None:
     column = 10
     put(top - 1, column, words["chart_title_head"], styles["th"])
     title = book.sym("crossover_title")
-    put(top, column, book.shown(title, "Check input"), styles["label"])
+    put(top, column, book.shown(title, words["check"]), styles["label"])
     for at, text in enumerate(
-        (words["columns"][1], *(f"{words['total']}, {name}" for name in crossover.names), words["capacity"])
+        (words["columns"][1], *(crossover.of_format("total", name) for name in crossover.names), words["capacity"])
     ):
         put(top + 2, column + at, text, styles["th_r"])
     for at in range(count):
@@ -444,12 +450,15 @@ def _strip(book: Book, crossover: Crossover, last: int) -> None:
         )
         symbol = f"largest_model_{name.lower()}"
         found = f"INDEX('{WORKINGS}'!{models},MATCH(MAX({area}),{area},0))"
-        book.put(book.sheet(WORKINGS), crossover.cards_row - 3, 2 + form,
-                 book.guarded(Raw(f'=IF(MAX({area})>0,{found},"{words["no_model"]}")', book.values[symbol]), '"–"'),
-                 book.styles["r_text_r"])  # fmt: skip
+        told = Raw(f"=IF(MAX({area})>0,{found},{quoted(words['no_model'])})", book.values[symbol])
+        book.put(
+            book.sheet(WORKINGS), crossover.cards_row - 3, 2 + form, book.shown(told), book.styles["r_text_r"]
+        )  # fmt: skip
         book.define(public_name(symbol), WORKINGS, crossover.cards_row - 3, 2 + form)
         tiles.append(
-            Tile(*span, f"{words['largest']}, {name}", shown(book.sym(symbol)), words["largest_note"], "tile_text")
+            Tile(
+                *span, crossover.of_format("largest", name), shown(book.sym(symbol)), words["largest_note"], "tile_text"
+            )
         )
     tiles.append(compare.here(book, 8, last - 1))
     told = book.value(book.sym("crossover_told"))

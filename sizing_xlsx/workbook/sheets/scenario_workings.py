@@ -37,32 +37,16 @@ from ..scenarios import (
     Place,
     Scenario,
     Scenarios,
+    area,
     letters,
 )
-from ..words import sentence
+from ..words import filled, quoted, sentence, spelled
 from . import checks
 
 if TYPE_CHECKING:
     from ..book import Book
 
 _COUNTS = 3  # row of the first figure of all rows, from 0
-_EXTRA = {  # columns beside the job table, but for faults and messages: heading and unit
-    "number": ("Number", "row"),
-    "filled": ("Cells filled in", "count"),
-    "used": ("Row is used", "1 is yes"),
-    "own_values": ("Own values", "count"),
-    "faults": ("Inputs at fault", "count"),
-    "all_faults": ("Inputs and rules at fault", "count"),
-    "position": ("First at fault", "position"),
-    "counted": ("Row counts", "1 is yes"),
-    "left_out": ("Used, not counted", "1 is yes"),
-    "value": ("Value at fault", "as typed"),
-    "check": ("Verdict says", "text"),
-    "where": ("Cell at fault", "text"),
-    "message": ("What is wrong", "text"),
-}
-_LISTED = ("Input", "Verdict says", "Named in sentences", "What is right", "Blank means")
-_CARDS = ("Number", "Card", "Jobs counted", "Order", "Ranked")
 
 
 def write(book: Book) -> None:
@@ -118,7 +102,8 @@ def _inputs(scenarios: Scenarios, place: Place, at: int, row: Scenario) -> tuple
     for key in scenarios.inputs:
         typed, blank = _typed(scenarios, key), _standard(scenarios, place, key)
         if key in scenarios.main:
-            formula = f'=IF({place.cell("used")}=0,{blank},IF({typed}="","empty",{typed}))'
+            empty = quoted(scenarios.spec["faults"]["empty"])
+            formula = f'=IF({place.cell("used")}=0,{blank},IF({typed}="",{empty},{typed}))'
         else:
             formula = f'=IF({typed}="",{blank},{typed})'
         cells[key] = Raw(formula.replace(ROW, number), scenarios.held(row, key))
@@ -137,7 +122,8 @@ def standard_cell(scenarios: Scenarios, key: str) -> str:
 def _formulas(book: Book, place: Place) -> dict[str, str]:
     """The columns beside the job table, with ROW for a row's number."""
     scenarios = book.scenarios
-    cell, across = place.cell, place.across
+    cell, across, words = place.cell, place.across, scenarios.spec["faults"]
+    error, name = quoted(words["error"]), f'IF($B{ROW}="",{quoted(words["empty"])},$B{ROW})'
     first, last = scenarios.inputs[0], scenarios.inputs[-1]
     rules = ["name", *scenarios.rules]
     main = f"'{TITLE}'!{_span(scenarios, scenarios.main)}"
@@ -165,19 +151,19 @@ def _formulas(book: Book, place: Place) -> dict[str, str]:
         "position": f"=IF({cell('all_faults')}>0,MATCH(1,{across(f'{first}!', f'{rules[-1]}!')},0),0)",
         "counted": f"={cell('used')}*({cell('all_faults')}=0)",
         "left_out": f"={cell('used')}-{cell('counted')}",
-        "value": f'=IF({cell("faults")}>0,IFERROR(INDEX({across(first, last)},1,{cell("position")}),"an error"),"")',
+        "value": f'=IF({cell("faults")}>0,IFERROR(INDEX({across(first, last)},1,{cell("position")}),{error}),"")',
         "check": f'=IF({cell("position")}>0,INDEX({CHECKS},{cell("position")}),"")',
         "where": f'=IF({cell("position")}>0,INDEX({HEADS},{cell("position")}),"")',
-        "name?": f'=IF({cell("name!")}=0,"","Job is "&IF($B{ROW}="","empty",$B{ROW})&"; enter a name that no other row '
-        'has.")',
+        "name?": f'=IF({cell("name!")}=0,"",{spelled(words["of_name"], value=name)})',
     }
     for rule in scenarios.rules:
         found[f"{rule}?"] = f'=IF({cell(f"{rule}!")}=0,"",{_rule_words(book, place, rule)})'
     value = cell("value")
-    text = f'IF(ISTEXT({value}),IF(ISNUMBER(1*{value})," (text)",""),"")'
+    text = f'IF(ISTEXT({value}),IF(ISNUMBER(1*{value}),{quoted(words["text"])},""),"")'
+    label, right = (f"INDEX({names},{cell('position')})" for names in (LABELS, RIGHT))
+    told = spelled(words["of_input"], label=label, value=value, text=text, right=right)
     found["message"] = (
-        f'=IF({cell("faults")}>0,INDEX({LABELS},{cell("position")})&" is "&{value}&{text}&"; enter "'
-        f'&INDEX({RIGHT},{cell("position")})&".",IF({cell("position")}>0,'
+        f"=IF({cell('faults')}>0,{told},IF({cell('position')}>0,"
         f'INDEX({across(f"{rules[0]}?", f"{rules[-1]}?")},1,MATCH(1,{in_rules},0)),""))'
     )
     return found
@@ -199,10 +185,13 @@ def _rule_words(book: Book, place: Place, rule: str) -> str:
 def _write_extras(book: Book, place: Place) -> None:
     ws, styles, scenarios = book.sheet(WORKINGS), book.styles, book.scenarios
     put, formulas = book.putter(ws), _formulas(book, place)
-    fault, message = ("{}, fault", "1 is wrong"), ("{}, in words", "text")
+    beside = scenarios.spec["beside"]
     for key, column in place.extra.items():
-        kind = fault if key.endswith("!") else message
-        label, unit = _EXTRA.get(key) or (kind[0].format(_label(book, key[:-1])), kind[1])
+        if key[-1] in "!?":
+            words, unit = beside["fault" if key[-1] == "!" else "message"]
+            label = filled(words, label=beside["name"] if key[:-1] == "name" else book.label_of(key[:-1]))
+        else:
+            label, unit = beside["told" if key == "message" else key]
         put(FIRST - 2, column, label, styles["th_r"])
         put(FIRST - 1, column, unit, styles["th_u"])
     number, text = styles["r_calc0"], styles["r_text_r"]
@@ -212,31 +201,28 @@ def _write_extras(book: Book, place: Place) -> None:
             "number": at + 1, "filled": len(row.typed) + bool(row.name), "used": used, "counted": used,
             "own_values": sum(row.inputs[key] is not None for key in scenarios.own),
         }  # fmt: skip
-        words = ("value", "check", "where", "message")
+        texts = ("value", "check", "where", "message")
         for key, column in place.extra.items():
-            value = "" if key in words or key.endswith("?") else held.get(key, 0)
+            value = "" if key in texts or key.endswith("?") else held.get(key, 0)
             formula = formulas[key].replace(ROW, str(FIRST + at + 1)).replace("{above}", str(FIRST + at))
             put(FIRST + at, column, Raw(formula, value), text if value == "" else number)
-
-
-def _label(book: Book, key: str) -> str:
-    return "Job name" if key == "name" else book.label_of(key)
 
 
 def _write_listed(book: Book, place: Place) -> None:
     """What the faults of a row are called, what is right, and what an empty cell stands for."""
     ws, styles, scenarios, job = book.sheet(WORKINGS), book.styles, book.scenarios, book.job
-    put = book.putter(ws)
+    put, faults, beside = book.putter(ws), scenarios.spec["faults"], scenarios.spec["beside"]
     rows: list[tuple[str, str, str, str, Any]] = []
     for key in scenarios.inputs:
-        right = allowed(job, key) + (", or leave it empty" if job.inputs[key].optional else "")
+        right = allowed(job, key) + (faults["or_empty"] if job.inputs[key].optional else "")
         rows.append(
             (scenarios.heads[key], _check(scenarios, key), job.inputs[key].label, right, scenarios.standard[key])
         )
-    rows.append(("Job", "Check job", "Job", "", None))
+    name = scenarios.spec["heads"]["name"][0]
+    rows.append((name, faults["job"], name, "", None))
     pointed = [_input_of_rule(book, rule) for rule in scenarios.rules]
     rows += [(scenarios.heads[key], _check(scenarios, key), "", "", None) for key in pointed]
-    for at, words in enumerate(_LISTED):
+    for at, words in enumerate(beside["listed"]):
         put(FIRST - 2, place.listed + at, words, styles["th"])
         put(FIRST - 1, place.listed + at, "", styles["th_ul"])
         ws.set_column(place.listed + at, place.listed + at, (26, 32, 26, 80, 38)[at])
@@ -253,10 +239,11 @@ def _write_listed(book: Book, place: Place) -> None:
 
 def _check(scenarios: Scenarios, key: str) -> str:
     """What the verdict says of a row whose input is wrong; the cell at fault is named in full further right."""
+    faults = scenarios.spec["faults"]
     if key not in scenarios.main:
-        return "Check own value" if key in scenarios.own else "Check input"
+        return str(faults["own" if key in scenarios.own else "further"])
     head = scenarios.heads[key]
-    return f"Check {head if head[1:2].isupper() else head[0].lower() + head[1:]}"
+    return filled(faults["main"], head=head if head[1:2].isupper() else head[0].lower() + head[1:])
 
 
 def _input_of_rule(book: Book, rule: str) -> str:
@@ -286,7 +273,7 @@ def _write_cards(book: Book, place: Place) -> None:
     )
     orders = [count and count * (len(known) + 1) - at for at, count in enumerate(counts, 1)]
     ranked = ranked_cards(book)
-    for at, words in enumerate(_CARDS):
+    for at, words in enumerate(book.scenarios.spec["beside"]["cards"]):
         put(FIRST - 2, first + at, words, styles["th" if at == 1 else "th_r"])
         put(FIRST - 1, first + at, "", styles["th_ul"])
     ws.set_column(first + 1, first + 1, 42)
@@ -322,21 +309,28 @@ def ranked_cards(book: Book) -> list[int]:
     return sorted((at for at, count in enumerate(counts, 1) if count), key=lambda at: -counts[at - 1])
 
 
+def beyond_print(scenarios: Scenarios) -> str:
+    """How many rows in use stand below the print area of Scenarios, as a formula."""
+    first = FIRST + scenarios.printed
+    return f"SUM({area(Place(scenarios)['used'], first, scenarios.last)})" if first <= scenarios.last else "0"
+
+
 def _write_counts(book: Book) -> None:
     """Figures of all rows together, which sentences use."""
-    put, styles = book.putter(book.sheet(WORKINGS)), book.styles
+    put, styles, words = book.putter(book.sheet(WORKINGS)), book.styles, book.scenarios.spec["beside"]
     number = "INDEX(Scenario_Numbers_List,MATCH(1,Scenario_Left_Out_List,0))"
     told = "INDEX(Scenarios_Message_List,MATCH(1,Scenario_Left_Out_List,0))"
     left_out = public_name("scenarios_left_out_count")
-    for at, (label, key, formula) in enumerate(
+    first_fault = spelled(words["first_fault"], number=number, message=told)
+    for at, (key, formula) in enumerate(
         (
-            ("Rows used", "scenarios_used_count", f"SUM({NAMED['used']})"),
-            ("Rows counted", "scenarios_counted_count", f"SUM({NAMED['counted']})"),
-            ("Used, not counted", "scenarios_left_out_count", f"SUM({NAMED['left_out']})"),
-            ("First fault", "scenarios_first_fault", f'IF({left_out}>0,"; row "&{number}&": "&{told},".")'),
+            ("scenarios_used_count", f"SUM({NAMED['used']})"),
+            ("scenarios_counted_count", f"SUM({NAMED['counted']})"),
+            ("scenarios_left_out_count", f"SUM({NAMED['left_out']})"),
+            ("scenarios_first_fault", f"IF({left_out}>0,{first_fault},{quoted(words['no_fault'])})"),
         )
     ):
-        put(_COUNTS + at, 1, label, styles["r_label"])
+        put(_COUNTS + at, 1, words["counts"][at], styles["r_label"])
         value = book.values[key]
         put(_COUNTS + at, 2, Raw(f"={formula}", value), styles["r_text_r" if isinstance(value, str) else "r_calc0"])
         book.define(public_name(key), WORKINGS, _COUNTS + at, 2)

@@ -30,7 +30,7 @@ from ..scenarios import (
     list_name,
     sheet_day,
 )
-from ..words import sentence
+from ..words import filled, quoted, sentence
 from . import scenario_workings as workings
 
 if TYPE_CHECKING:
@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 _GROUP, _HEAD, _UNIT, _BLANK = FIRST - 4, FIRST - 3, FIRST - 2, FIRST - 1  # rows of the header, from 0
 _NUMBER_WIDTH = 6.6  # characters of "1,000%" with its padding
 _STATES = ("fit", "tight", "no_fit")  # in the order of the verdict's code
-_SHRINKS = 1.4  # how much longer than its column a text may be to be shown smaller, and not cut
 _FIRST_DAY, _LAST_DAY = 36526, 73050  # 1 January 2000 to 31 December 2099
-_CHOICE_LABEL = "Job to size"
-_PANEL = (("Card", "th"), ("Jobs", "th_r"), ("Fit", "th_r"), ("Tight", "th_r"), ("Do not fit", "th_r"))
+_PANEL = ("th", "th_r", "th_r", "th_r", "th_r")  # styles of the heads of its columns
 
 
 def plan(book: Book) -> None:
@@ -55,7 +53,7 @@ def plan(book: Book) -> None:
     counts |= {"scenarios_left_out_count": 0, "scenarios_cards_count": len(workings.ranked_cards(book))}
     for key, count in counts.items():
         book.external(key, "count", count)
-    book.external("scenarios_first_fault", "text", ".")
+    book.external("scenarios_first_fault", "text", book.template["scenarios"]["beside"]["no_fault"])
     book.external("scenario_row", "count", 0)
     book.external("scenario_choice", "text", book.template["scenarios"]["as_typed"])
 
@@ -77,7 +75,7 @@ def write(book: Book) -> None:
     _validations(book)
     _names(book)
     _panel(book)
-    page.print_areas(ws, ((0, 0, scenarios.last, scenarios.note), _panel_area(book)))
+    page.print_areas(ws, ((0, 0, FIRST + scenarios.printed - 1, scenarios.note), _panel_area(book)))
     workings.write(book)
 
 
@@ -104,9 +102,13 @@ def _strip(book: Book) -> None:
     ranked = workings.ranked_cards(book)
     first = book.job.choices("gpu_choice")[ranked[0] - 1] if ranked else ""
     known, reason = public_name("scenarios_cards_count"), public_name("scenarios_left_out_count")
+    tiles = {key: words[0] for key, words in spec["tiles"].items()}
+    notes = {key: words[1] for key, words in spec["tiles"].items()}
+    spans = zip(_STATES, (1, 2, main), (1, main - 1, main), strict=True)
+    row = quoted(spec["tiles"]["left_out"][2])
     left_out = (
-        f'=IF({reason}>0,"row "&INDEX(Scenario_Numbers_List,MATCH(1,Scenario_Left_Out_List,0))&": "'
-        f'&INDEX({list_name("verdict")},MATCH(1,Scenario_Left_Out_List,0)),"every row in use is counted")'
+        f'=IF({reason}>0,{row}&INDEX(Scenario_Numbers_List,MATCH(1,Scenario_Left_Out_List,0))&": "'
+        f"&INDEX({list_name('verdict')},MATCH(1,Scenario_Left_Out_List,0)),{quoted(notes['left_out'])})"
     )
     page.strip(
         book.sheet(TITLE),
@@ -118,14 +120,16 @@ def _strip(book: Book) -> None:
         stamp_column=scenarios.note,
         put=put,
         tiles=[
-            Tile(1, 1, "Fit", _count(book, 1), "highest estimate within capacity", "tile_count"),
-            Tile(2, main - 1, "Tight", _count(book, 2), "peak fits, highest estimate does not", "tile_count"),
-            Tile(main, main, "Do not fit", _count(book, 3), "peak exceeds the card", "tile_count"),
-            Tile(main + 1, scenarios.owner - 2, "Not counted", sym("scenarios_left_out_count"),
-                 Raw(left_out, "every row in use is counted"), "tile_count"),
-            Tile(scenarios.owner - 1, scenarios.note, "Cards in use",
+            *(
+                Tile(start, end, tiles[state], _count(book, code), notes[state], "tile_count")
+                for code, (state, start, end) in enumerate(spans, 1)
+            ),
+            Tile(main + 1, scenarios.owner - 2, tiles["left_out"], sym("scenarios_left_out_count"),
+                 Raw(left_out, notes["left_out"]), "tile_count"),
+            Tile(scenarios.owner - 1, scenarios.note, tiles["cards"],
                  Raw(f'=COUNTIF({JOBS_ON_CARD},">0")', len(ranked)),
-                 Raw(f'=IF({known}>0,"most jobs on "&{shown},"–")', f"most jobs on {first}" if ranked else "–"),
+                 Raw(f'=IF({known}>0,{quoted(notes["cards"])}&{shown},"–")',
+                     f"{notes['cards']}{first}" if ranked else "–"),
                  "tile_count"),
         ],
     )  # fmt: skip
@@ -160,13 +164,14 @@ def _header(book: Book) -> None:
     page.fill_row(ws, _BLANK, 0, scenarios.fault + 1, styles["th_ul"])
     page.fill_row(ws, _BLANK, scenarios.first_further, end - 1, styles["th_ul"])
     fixed = (
-        (scenarios.name, "Job", "", "th_open"), (scenarios.verdict, "Verdict", "", "th_open_i"),
-        (scenarios.total, "Total", "GB", "th_open_r"), (scenarios.utilisation, "Utilisation", "of usable", "th_open_r"),
-        (scenarios.owner, "Owner", "", "th_open_i"), (scenarios.owner + 1, "Date", "", "th_open_r"),
-        (scenarios.note, "Note", "", "th_open_i"), (scenarios.fault, "Cell at fault", "", "th_open_i"),
-        (scenarios.fault + 1, "What is wrong", "", "th_open"),
+        (scenarios.name, "name", "th_open"), (scenarios.verdict, "verdict", "th_open_i"),
+        (scenarios.total, "total", "th_open_r"), (scenarios.utilisation, "utilisation", "th_open_r"),
+        (scenarios.owner, "owner", "th_open_i"), (scenarios.owner + 1, "date", "th_open_r"),
+        (scenarios.note, "note", "th_open_i"), (scenarios.fault, "fault", "th_open_i"),
+        (scenarios.fault + 1, "message", "th_open"),
     )  # fmt: skip
-    for column, head, unit, style in fixed:
+    for column, key, style in fixed:
+        head, unit = spec["heads"][key]
         put(_HEAD, column, head, styles[style])
         put(_UNIT, column, unit, styles.variant("th_u", bottom=None))
     for key in scenarios.inputs:
@@ -182,7 +187,7 @@ def _header(book: Book) -> None:
             blank = scenarios.standard[key]
             held = Raw(f"={workings.standard_cell(scenarios, key)}", "none" if blank is None else blank)
             put(_BLANK, column, held, quiet)
-    put(_BLANK, scenarios.name, "Blank means", styles["th_ul"])
+    put(_BLANK, scenarios.name, spec["blank_means"], styles["th_ul"])
 
 
 def _row(book: Book, at: int, row: Scenario, number: Any) -> None:
@@ -223,11 +228,9 @@ def _place(book: Book) -> Place:
 
 
 def _typed_style(book: Book, key: str) -> Any:
-    """Choices read as texts, from the left, smaller where they must be; numbers stand on the right."""
-    if choices := book.job.choices(key):
-        shrinks = max(map(len, choices)) <= _SHRINKS * _width(book, key)
-        return book.styles.variant("g_text_i" if shrinks else "g_note", shrink=shrinks)
-    return book.styles[typed_style(book.job, key)]
+    """Choices read as texts, from the left; numbers stand on the right. Both are smaller where they must be."""
+    style = "g_text_i" if book.job.choices(key) else typed_style(book.job, key)
+    return book.styles.variant(style, shrink=True)
 
 
 def _marks(book: Book) -> None:
@@ -264,19 +267,17 @@ def _validations(book: Book) -> None:
         ws.data_validation(FIRST, column, last, column, {**rule, "ignore_blank": key not in scenarios.main})
     top = page.cell(FIRST, scenarios.name, column_fixed=True)
     once = f"=(SUMPRODUCT(({list_name('name')}={top})*1)=1)*(LEN({top})<={LONGEST_NAME})=1"
-    for column, label, what, right, rule in (
-        (scenarios.name, "Job", "What the job is called; Sizing finds it by this name.",
-         f"a name that no other row has, at most {LONGEST_NAME} characters",
-         {"validate": "custom", "value": once}),
-        (scenarios.owner, "Owner", "Who plans the job.", f"at most {LONGEST_NAME} characters", _text(LONGEST_NAME)),
-        (scenarios.owner + 1, "Date", "When the row was written or is due.", "a date from 2000 to 2099",
-         {"validate": "integer", "criteria": "between", "minimum": _FIRST_DAY, "maximum": _LAST_DAY}),
-        (scenarios.note, "Note", "Anything worth knowing.", f"at most {LONGEST_NOTE} characters", _text(LONGEST_NOTE)),
-    ):  # fmt: skip
-        words = {"input_title": label, "input_message": f"{what} Enter {right}.", "error_title": label}
-        ws.data_validation(
-            FIRST, column, last, column, {**words, "error_message": f"Enter {right}.", "error_type": "stop", **rule}
-        )
+    spec, days = scenarios.spec, {"minimum": _FIRST_DAY, "maximum": _LAST_DAY}
+    for column, key, longest, rule in (
+        (scenarios.name, "name", LONGEST_NAME, {"validate": "custom", "value": once}),
+        (scenarios.owner, "owner", LONGEST_NAME, _text(LONGEST_NAME)),
+        (scenarios.owner + 1, "date", 0, {"validate": "integer", "criteria": "between", **days}),
+        (scenarios.note, "note", LONGEST_NOTE, _text(LONGEST_NOTE)),
+    ):
+        label, (what, right) = spec["heads"][key][0], spec["typed"][key]
+        told = filled(spec["typed"]["enter"], right=filled(right, longest=str(longest)))
+        words = {"input_title": label, "input_message": f"{what} {told}", "error_title": label}
+        ws.data_validation(FIRST, column, last, column, {**words, "error_message": told, "error_type": "stop", **rule})
 
 
 def _text(longest: int) -> dict[str, Any]:
@@ -298,7 +299,7 @@ def _names(book: Book) -> None:
 def _panel_area(book: Book) -> page.Area:
     spec = book.scenarios.spec
     first = book.scenarios.cards
-    return 0, first, FIRST + spec["cards"] + 1, first + len(_PANEL) - 1
+    return 0, first, FIRST + spec["cards"] + 2, first + len(_PANEL) - 1
 
 
 def _panel(book: Book) -> None:
@@ -306,7 +307,8 @@ def _panel(book: Book) -> None:
     scenarios, ws, styles = book.scenarios, book.sheet(TITLE), book.styles
     put, first, cards = book.putter(ws), scenarios.cards, scenarios.spec["cards"]
     put(0, first, scenarios.spec["cards_title"], styles["title"])
-    for at, (head, style) in enumerate(_PANEL):
+    words = scenarios.spec["panel"]
+    for at, (head, style) in enumerate(zip(words["columns"], _PANEL, strict=True)):
         put(_BLANK, first + at, head, styles[style])
     names, ranked = book.job.choices("gpu_choice"), workings.ranked_cards(book)
     table = column_name(book.job.inputs["gpu_choice"].domain.table, None)  # type: ignore[union-attr]
@@ -324,8 +326,8 @@ def _panel(book: Book) -> None:
             put(row, first + 1 + code, Raw(f'=IF({here}="","",{fitting})', codes.count(code) if card else ""),
                 styles["r_calc0"])  # fmt: skip
     end, total = FIRST + cards, FIRST + cards + 1
-    put(end, first, "Other cards", styles["r_text"])
-    put(total, first, "All cards", styles["t_label"])
+    put(end, first, words["others"], styles["r_text"])
+    put(total, first, words["all"], styles["t_label"])
     shown = set(ranked[:cards])
     counts = ["scenarios_counted_count", *(f"scenarios_{state}_count" for state in _STATES)]
     for at, key in enumerate(counts, first + 1):
@@ -338,26 +340,35 @@ def _panel(book: Book) -> None:
         rest = len(others) if at == first + 1 else others.count(at - first - 1)
         put(end, at, Raw(f"={name}-SUM({column})", rest), styles["r_calc0"])
         put(total, at, Raw(f"={name}", book.values[key]), styles.variant("t_calc1", format="n0"))
-    for at, words in enumerate(scenarios.spec["notes"], total + 1):
-        put(at, first, words.replace("{rows}", str(len(scenarios.all))), styles["help"])
+    put(total + 1, first, _printed(book), styles["help"])
+    for at, line in enumerate(scenarios.spec["notes"], total + 2):
+        put(at, first, filled(line, rows=str(len(scenarios.all))), styles["help"])
+
+
+def _printed(book: Book) -> Raw:
+    """Whether the print area, which is as it was set, holds every row in use."""
+    scenarios, spec = book.scenarios, book.scenarios.spec
+    whole, part = (filled(spec[f"printed_{key}"], rows=str(scenarios.printed)) for key in ("all", "part"))
+    return Raw(f"=IF({workings.beyond_print(scenarios)}>0,{quoted(part)},{quoted(whole)})", whole)
 
 
 def write_choice(book: Book, sheet: str, row: int, column: int) -> None:
     """The input of Sizing that says which job is sized: what is typed there, or a row of Scenarios."""
     ws, styles, spec = book.sheet(sheet), book.styles, book.scenarios.spec
     put, column = book.putter(ws), column + 1
-    put(row, column - 1, _CHOICE_LABEL, styles.variant("stamp", indent=1))
+    put(row, column - 1, spec["choice"], styles.variant("stamp", indent=1))
     put(row, column, spec["as_typed"], styles.variant("in_text", wrap=False, shrink=True))
     book.define(CHOICE, sheet, row, column)
-    right = f"“{spec['as_typed']}”, or the name of a row of Scenarios"
+    right = filled(spec["choice_right"], as_typed=spec["as_typed"])
+    told = filled(spec["typed"]["enter"], right=right)
     rule = {
         "validate": "list",
         "source": f"={CHOICES}",
         "ignore_blank": False,
-        "input_title": _CHOICE_LABEL,
-        "input_message": f"Which job is sized. Choose {right}.",
-        "error_title": _CHOICE_LABEL,
-        "error_message": f"Choose {right}.",
+        "input_title": spec["choice"],
+        "input_message": f"{spec['choice_help']} {told}",
+        "error_title": spec["choice"],
+        "error_message": told,
         "error_type": "stop",
     }
     ws.data_validation(row, column, row, column, rule)
@@ -367,5 +378,5 @@ def write_choice(book: Book, sheet: str, row: int, column: int) -> None:
 def idle_note(book: Book, note: Raw | str) -> Raw:
     """The live line of a step, which says so while the inputs below it are not in force."""
     words = book.scenarios.spec["idle"]
-    otherwise = note.formula[1:] if isinstance(note, Raw) else f'"{note}"'
-    return Raw(f'=IF(Scenario_Row>0,"{words}",{otherwise})', note.value if isinstance(note, Raw) else note)
+    otherwise = note.formula[1:] if isinstance(note, Raw) else quoted(note)
+    return Raw(f"=IF(Scenario_Row>0,{quoted(words)},{otherwise})", note.value if isinstance(note, Raw) else note)

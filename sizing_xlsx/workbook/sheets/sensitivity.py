@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...formula.domains import allowed
 from .. import page
 from ..book import Raw
 from ..inputs import row_fault
 from ..page import Tile
+from ..words import filled, quoted, spelled
 from . import checks, compare
 
 if TYPE_CHECKING:
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 TITLE, WORKINGS = "Sensitivity", "Sensitivity workings"
 MOST = 8  # values on each axis
 _LONGEST = 120  # characters of a value
-ROWS, COLUMNS, INPUTS = "Sensitivity_Rows", "Sensitivity_Columns", "Axis_Inputs_List"
+ROWS, COLUMNS = "Sensitivity_Rows", "Sensitivity_Columns"
+INPUTS, RIGHT = "Axis_Inputs_List", "Axis_Inputs_Right_List"
+TOLD, MESSAGES = "Axis_Values_Told_List", "Axis_Values_Message_List"
 _CHOICE = 7  # row of the two choices on the visible sheet, from 0
 _GRID = 10  # row of the first grid's header
 _FIRST = 5  # row of the first axis value on the workings
@@ -46,7 +50,7 @@ class Sensitivity:
         # What is entered in place of a preset counts for the preset it replaces, not for another.
         self.own = {own: key for key in self.keys for own in job.own_values_of(key)}
         self.jobs = [
-            book.what_if.add(f"Crossing {row + 1}, {column + 1}", self._cells(book, row, column))
+            book.what_if.add(self._called(row, column), self._cells(book, row, column))
             for row in range(self.size)
             for column in range(self.size)
         ]
@@ -60,6 +64,9 @@ class Sensitivity:
     def crossings(self) -> int:
         """The row of the first crossing on the workings."""
         return _FIRST + 2 * self.size + 4
+
+    def _called(self, row: int, column: int) -> str:
+        return filled(self.words["beside"]["crossing"], row=str(row + 1), column=str(column + 1))
 
     def _cells(self, book: Book, row: int, column: int) -> dict[str, Any]:
         """The inputs of a crossing: those of the axes, and what is entered for a preset that an axis replaces."""
@@ -90,7 +97,8 @@ def _letter(sensitivity: Sensitivity, column: str) -> str:
 def _columns(sensitivity: Sensitivity) -> dict[str, int]:
     """Where the figures of an axis value stand on the workings."""
     count = len(sensitivity.keys)
-    return {"typed": 2, "axis": 3, "fault": 4, "used": 5, "faults": 6, "in force": 6 + count}
+    first = ("typed", "axis", "fault", "used", "told", "message")
+    return {name: at for at, name in enumerate(first, 2)} | {"faults": 8, "in force": 8 + count}
 
 
 def plan(book: Book) -> None:
@@ -115,11 +123,12 @@ def write(book: Book) -> None:
         for row in range(sensitivity.size):
             ws.set_row(top + 1 + row, book.look["rows"]["table"])
             if what == "total":
-                put(top + 1 + row, 1, _echo(sensitivity, 0, row), styles.variant("r_text_r", format="n0", indent=0))
+                echo = styles.variant("r_text_r", format="n0", indent=0, shrink=True)
+                put(top + 1 + row, 1, _echo(sensitivity, 0, row), echo)
             for column in range(sensitivity.size):
                 cell = _crossing(book, sensitivity, row, column, what)
                 put(top + 1 + row, 2 + column, book.shown(cell), styles[form])
-    ws.set_row(sensitivity.totals, book.look["rows"]["header_two_lines"])
+    ws.set_row(sensitivity.totals, _header_height(book, sensitivity))
     put(sensitivity.totals, 1, "", styles["th"])
     for column in range(sensitivity.size):
         put(
@@ -163,11 +172,18 @@ def _choices(book: Book, sensitivity: Sensitivity) -> None:
     put(_CHOICE, 4, words["choice"], styles["help"])
 
 
+def _header_height(book: Book, sensitivity: Sensitivity) -> float:
+    """The height of a header that shows every choice which an axis may hold whole."""
+    width = book.look["sheets"][TITLE]["widths"][2]
+    choices = [choice for key in sensitivity.keys for choice in book.job.choices(key)]
+    return page.wrapped_height(*((choice, width) for choice in choices))
+
+
 def _typed(book: Book, sensitivity: Sensitivity) -> None:
     """The values on the axes: typed by the planner, marked where they are wrong."""
     ws, styles, words = book.sheet(TITLE), book.styles, sensitivity.words
     columns = _columns(sensitivity)
-    ws.set_row(_GRID, book.look["rows"]["header_two_lines"])
+    ws.set_row(_GRID, _header_height(book, sensitivity))
     book.put(ws, _GRID, 1, words["corner"], styles["th"])
     for axis, name in enumerate(("Row", "Column")):
         for at in range(sensitivity.size):
@@ -212,26 +228,31 @@ def _write_workings(book: Book, sensitivity: Sensitivity) -> None:
         book, WORKINGS, kind="wide", last_column=columns["in force"] + count, stamp=False,
         sentence=sensitivity.words["workings"], rows_repeated=(0, 1), freeze=(2, 2),
     )  # fmt: skip
-    heads = ["Value typed", "Input of the axis", "Wrong", "Value used"]
-    heads += [f"{label}, wrong" for label in sensitivity.labels] + [
-        f"{label}, in force" for label in sensitivity.labels
+    beside = sensitivity.words["beside"]
+    heads = [
+        *beside["columns"],
+        *(filled(beside[key], label=label) for key in ("wrong", "in_force") for label in sensitivity.labels),
     ]
-    put(_FIRST - 1, 1, "Axis value", styles["th"])
+    put(_FIRST - 1, 1, beside["name"], styles["th"])
     for at, text in enumerate(heads, 2):
         put(_FIRST - 1, at, text, styles["th_r"])
     for axis, name in enumerate((ROWS, COLUMNS)):
         for at in range(sensitivity.size):
             _axis_value(book, sensitivity, axis, at, name)
-    put(sensitivity.crossings - 1, 1, "Crossing", styles["th"])
-    put(sensitivity.crossings - 1, 2, "Verdict", styles["th_r"])
-    put(sensitivity.crossings - 1, 3, "Total, GB", styles["th_r"])
+    book.define(TOLD, WORKINGS, _FIRST, columns["told"], _FIRST + 2 * sensitivity.size - 1)
+    book.define(MESSAGES, WORKINGS, _FIRST, columns["message"], _FIRST + 2 * sensitivity.size - 1)
+    for at, text in enumerate(beside["crossings"], 1):
+        put(sensitivity.crossings - 1, at, text, styles["th" if at == 1 else "th_r"])
     for job in range(sensitivity.size * sensitivity.size):
         _job_row(book, sensitivity, job)
     end = sensitivity.crossings + sensitivity.size * sensitivity.size
-    put(end + 1, 1, "Inputs that an axis may take", styles["th"])
-    for at, label in enumerate(sensitivity.labels):
-        put(end + 2 + at, 1, label, styles["r_label"])
-    book.define(INPUTS, WORKINGS, end + 2, 1, end + 1 + count)
+    for at, text in enumerate(beside["inputs"], 1):
+        put(end + 1, at, text, styles["th" if at == 1 else "th_i"])
+    for at, (key, label) in enumerate(zip(sensitivity.keys, sensitivity.labels, strict=True), end + 2):
+        put(at, 1, label, styles["r_label"])
+        put(at, 2, allowed(book.job, key), styles["r_text_i"])
+    for column, defined in enumerate((INPUTS, RIGHT), 1):
+        book.define(defined, WORKINGS, end + 2, column, end + 1 + count)
     page.print_area(ws, end + 1 + count, 5)
 
 
@@ -246,7 +267,8 @@ def _axis_value(book: Book, sensitivity: Sensitivity, axis: int, at: int, name: 
 
     visible = page.cell(*_place(axis, at), row_fixed=True, column_fixed=True)
     key = sensitivity.axes[axis]
-    put(row, 1, f"{'Row' if axis == 0 else 'Column'} {at + 1}", styles["r_label"])
+    words, which = sensitivity.words, str(at + 1)
+    put(row, 1, filled(words["beside"]["axes"][axis], at=which), styles["r_label"])
     cell = f"{TITLE}!{visible}"
     typed = Raw(f'=IF(ISNUMBER({cell}),{cell},IF(ISTEXT({cell}),{cell},""))', value)
     put(row, columns["typed"], typed, styles["r_text_r"])
@@ -268,6 +290,17 @@ def _axis_value(book: Book, sensitivity: Sensitivity, axis: int, at: int, name: 
     put(row, columns["fault"], Raw(f"=IF({here('axis')}>0,{found},1)", 0), plain)
     used = f"=IF({here('fault')}=0,{here('typed')},INDEX({forced},MAX(1,{here('axis')})))"
     put(row, columns["used"], Raw(used, value), styles["r_text_r"])
+    told = f"=IF({here('axis')}>0,{here('fault')}*(1-ISBLANK({cell})),0)"
+    put(row, columns["told"], Raw(told, 0), plain)
+    typed_here = here("typed")
+    message = spelled(
+        words["wrong"],
+        axis=quoted(words["rows" if axis == 0 else "columns"]), at=quoted(which), label=name,
+        value=f'IF({typed_here}="",{quoted(words["error"])},{typed_here})',
+        text=f'IF(ISTEXT({typed_here}),IF(ISNUMBER(1*{typed_here}),{quoted(words["text"])},""),"")',
+        right=f"INDEX({RIGHT},{here('axis')})",
+    )  # fmt: skip
+    put(row, columns["message"], Raw(f'=IF({here("told")}>0,{message},"")', ""), styles["r_text_r"])
 
 
 def _fault(book: Book, key: str, value: Any) -> int:
@@ -314,8 +347,15 @@ def _strip(book: Book, sensitivity: Sensitivity, last: int) -> None:
     labels = [sensitivity.labels[sensitivity.keys.index(key)] for key in sensitivity.axes]
     known = "*".join(f"SUMPRODUCT(({INPUTS}={name})*1)" for name in (ROWS, COLUMNS))
     down, across = words["told"]
-    told = Raw(f'=IF(({ROWS}<>{COLUMNS})*{known}>0,{ROWS}&"{down}"&{COLUMNS}&"{across}","{words["choice"]}")',
-               f"{labels[0]}{down}{labels[1]}{across}")  # fmt: skip
+    check = book.what_if.check
+    more = f'IF(SUM({TOLD})>1,{spelled(words["more"], count=f"(SUM({TOLD})-1)")},"")'
+    wrong = f"INDEX({MESSAGES},MATCH(1,{TOLD},0))&{more}"
+    contradict = quoted(filled(words["contradict"], check=check))
+    plain = f"{ROWS}&{quoted(down)}&{COLUMNS}&{quoted(across)}"
+    said = f'IF(SUM({TOLD})>0,{wrong},IF(COUNTIF({area},"{check}")>0,{contradict},{plain}))'
+    told = Raw(
+        f"=IF(({ROWS}<>{COLUMNS})*{known}>0,{said},{quoted(words['choice'])})", f"{labels[0]}{down}{labels[1]}{across}"
+    )
     page.strip(
         book.sheet(TITLE), book.styles, last_column=last, title=words["title"],
         sentence=Raw(f"=IF(Checks_Failed>0,First_Fault,{told.formula[1:]})", told.value),

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...formula.domains import nearest
 from ...formula.render import column_name
+from ...planning.levers import pulled_terms
 from .. import page
 from ..book import Raw
 from ..jobtable import NOT_GIVEN, JobTable, write_job_table
@@ -31,7 +33,12 @@ class WhatIf:
         self.book = book
         self.rules = book.job.fault_rules
         self.check: str = book.look["states"]["check"]["word"]
-        self.table = JobTable(book.job, RESULTS, self.rules)
+        pulled = pulled_terms(book.template["levers"])
+        for term in pulled:
+            if term not in book.job.terms:
+                where = f"templates/{book.job.name}.toml: levers"
+                raise ValueError(f"{where}: {term} is no term{nearest(term, tuple(book.job.terms))}")
+        self.table = JobTable(book.job, RESULTS, (*self.rules, *pulled))
         self.worked = {key: book.values.get(key) for key in self.table.inputs}
         self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._found: dict[int, dict[str, Any]] = {}
