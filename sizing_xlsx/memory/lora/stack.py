@@ -93,6 +93,53 @@ def stack_packs_qkv(stacks: Any, stack_row: Any) -> Any:
     return stacks.packed_qkv[stack_row]
 
 
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK, label="Stack repeats keys and values")
+def stack_repeats_kv(stacks: Any, stack_row: Any) -> Any:
+    """1 when keys and values are repeated for the queries that share them, and kept so, whatever the kernel."""
+    return stacks.repeats_kv[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_frees_head_input(stacks: Any, stack_row: Any) -> Any:
+    """1 when the loss is computed after the model has returned: the input of a frozen output head is gone by then."""
+    return stacks.frees_head_input[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_fuses_optimizer(stacks: Any, stack_row: Any) -> Any:
+    """1 when the framework's Adam updates in one kernel, without temporaries."""
+    return stacks.fused_optimizer[stack_row]
+
+
+@overridable(Number(0, 100))
+@term("bytes per value", source=_STACK)
+def position_table_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per position and value of a head, of tables of all positions; 0 when each step makes its own."""
+    return stacks.position_bytes[stack_row]
+
+
+@term("bytes", source=_STACK)
+def position_table(position_table_bytes: Any, maximum_positions: Any, head_dimension: Any) -> Any:
+    """Sines and cosines of all positions that the model takes, where the framework keeps them on the card."""
+    return position_table_bytes * maximum_positions * head_dimension
+
+
+@overridable(Number(0, 100))
+@term("bytes per parameter", source=_STACK)
+def dequantised_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per parameter of a quantised matrix while it is turned into 16 bit: the result, and what makes it."""
+    return stacks.dequantised_bytes[stack_row]
+
+
+@term("switch", source=_STACK)
+def stack_own_layers(stacks: Any, stack_row: Any) -> Any:
+    """1 when the layers are the framework's own code, not transformers': they fill no KV cache while training."""
+    return stacks.own_layers[stack_row]
+
+
 @term("switch", source=_STACK)
 def stack_masks_layers(stacks: Any, stack_row: Any) -> Any:
     """1 when each layer whose window is shorter than the row keeps a mask of its own, as traced."""
@@ -144,6 +191,6 @@ def shifted_logits(loss_shift_bytes: Any, logit_values: Any, tokens_per_row: Any
     fault=False,
 )
 @term("switch")
-def stack_described(stack_packs_qkv: Any, layer_form: Any) -> Any:
+def stack_described(stack_own_layers: Any, layer_form: Any) -> Any:
     """0 when the stack has layers of its own and the model's are not of Llama form."""
-    return when(equal(layer_form, "llama"), 1, when(stack_packs_qkv > 0, 0, 1))
+    return when(equal(layer_form, "llama"), 1, 1 - stack_own_layers)
