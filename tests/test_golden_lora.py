@@ -271,7 +271,7 @@ STACKS = {
     "Fused kernels and adapters, transformers 4.45": (8, 0, 8, 0, False, True, True, False),
     "Fused kernels with fused linear loss": (0, 0, 0, 10, False, True, False, True),
     "Fused kernels and adapters with fused linear loss": (0, 0, 0, 10, False, True, True, True),
-    "litgpt, own loop": (8, 0, 8, 0, False, False, False, False),
+    "litgpt, own loop": (10, 0, 8, 0, False, False, False, False),
     "torchtune, own recipe": (6.5, 0, 5, 0, False, False, False, False),
 }
 OWN_LAYERS = {"litgpt, own loop": 0, "torchtune, own recipe": 4}  # bytes of tables of all positions, a value of a head
@@ -351,7 +351,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
     one_kernel = entered(inputs, "stack_fuses_optimizer", int(torchtune)) > 0
     of_position = entered(inputs, "position_table_bytes", OWN_LAYERS.get(inputs["training_stack"], 0))
     dequantised = entered(inputs, "dequantised_bytes", 14.046875 if torchtune else 2)
-    loss_rows = entered(inputs, "loss_row_bytes", 1536 if litgpt else 0) * batch * v
+    loss_rows = entered(inputs, "loss_row_bytes", 1024 if litgpt else 0) * batch * v
     kept = keeps * (inputs["keeps_model_output"] == "On")
     dropout = inputs["lora_dropout"] == "On"
     scores = inputs["attention_implementation"].endswith("scores stored")
@@ -451,6 +451,7 @@ def by_hand(inputs: dict[str, Any]) -> dict[str, float]:
         copies = value * (
             d * bool({"query", "key", "value"} & set(on)) + d * bool({"gate", "up"} & set(on)) + ff * ("down" in on)
         )
+        copies += value * q * (packed and "output" in on)  # the output lies head by head: its projection copies it
     else:
         copies = each * inner
         if packed:  # queries, keys and values share one input

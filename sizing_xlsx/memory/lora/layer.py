@@ -20,7 +20,7 @@ repeated_query_bytes = Constant(
     4, "bytes per value", "Repeated keys and values, query width", "allocation trace: torchtune 0.6.1", "traced"
 )
 packed_query_bytes = Constant(
-    4, "bytes per value", "Packed attention: more in query width", "held against litgpt's published tables", "traced"
+    4, "bytes per value", "Packed attention: more in query width", "allocation trace: litgpt 0.5.13", "traced"
 )
 expert_loop_bytes = Constant(
     4, "bytes per value", "Loop over experts, hidden width", "held against public runs of transformers 4.48", "traced"
@@ -84,9 +84,21 @@ def padded_adapter_width(
 
 
 @term("count")
-def shared_attention_width(query_adapter: Any, key_adapter: Any, value_adapter: Any, hidden_size: Any) -> Any:
-    """Width of the one input that adapters of queries, keys and values share; attention keeps its output anyway."""
-    return minimum(1, query_adapter + key_adapter + value_adapter) * hidden_size
+def shared_attention_width(
+    query_adapter: Any,
+    key_adapter: Any,
+    value_adapter: Any,
+    hidden_size: Any,
+    stack_packs_qkv: Any,
+    output_adapter: Any,
+    attention_output_width: Any,
+) -> Any:
+    """Width of the input that adapters of queries, keys and values share, and of attention's output where it is copied.
+
+    Queries that were cut out of a packed matrix lie head by head, and so does the output, which the kernel keeps.
+    """
+    shared = minimum(1, query_adapter + key_adapter + value_adapter) * hidden_size
+    return shared + stack_packs_qkv * output_adapter * attention_output_width
 
 
 @term("count", label="Shared MLP width")
