@@ -16,16 +16,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sizing_xlsx.jobs import job
+from sizing_xlsx.jobs import plain_job
 from sizing_xlsx.measure import fake_gpu, trace
 from sizing_xlsx.measure.allocator import Allocator
+from sizing_xlsx.presets.catalogue import load_presets
 
-FILE = Path(__file__).parent / "data" / "own_stack_steps.csv"
+DATA = Path(__file__).parent / "data"
+FILE = DATA / "own_stack_steps.csv"
+LORA = plain_job("lora", load_presets(models=[DATA / "phi-1_5.json"]))
 STEPS = 2  # the second finds the optimizer state in place, and what the loop still holds of the first
 TORCHTUNE, LITGPT = "torchtune, own recipe", "litgpt, own loop"
 FIXED = {"adapter_storage": "bf16", "uses_autocast": "Off", "adapter_targets": "Own choice"}  # as both frameworks do
 MODULES = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "output_proj"}  # torchtune's names
 MLP = ("gate", "up", "down")
+IN_LITGPT = {"EleutherAI/pythia-1.4b": "pythia-1.4b", "phi-1_5": "phi-1_5"}  # the others: Llama form, by their shape
 NF4 = "nf4 / fp4, block 64, double quant (nested block 256)"
 
 
@@ -48,7 +52,7 @@ def inputs_of(row: dict[str, Any]) -> dict[str, Any]:
 
 def shape_of(inputs: dict[str, Any]) -> dict[str, int]:
     """The shape of a step's model: that of the catalogue, and the row's own."""
-    models = job("lora").tables["models"]
+    models = LORA.tables["models"]
     at = models.row_of(inputs["base_model"]) - 1
     return {
         name: inputs.get(f"{name}_override") or models.columns[name][at]
@@ -91,7 +95,7 @@ def _recorder(inputs: dict[str, Any]) -> Any:
     """A recorder that looks into torchao's weights: into the operations that they are taken apart to."""
     from sizing_xlsx.measure.events import Recorder
 
-    gpus = job("lora").tables["gpus"]
+    gpus = LORA.tables["gpus"]
     workspace = int(gpus.columns["matmul_workspace_bytes"][gpus.row_of(inputs["gpu_choice"]) - 1])
     if inputs["training_stack"] == LITGPT:
         return Recorder(fake_gpu.NAME, workspace)
@@ -221,7 +225,7 @@ def _litgpt(inputs: dict[str, Any]) -> Any:
     shape = shape_of(inputs)
     on = {slot: inputs[f"target_{slot}"] == "On" for slot in (*MODULES, *MLP)}
     config = Config.from_name(
-        "tiny-llama-1.1b",
+        IN_LITGPT.get(inputs["base_model"], "tiny-llama-1.1b"),
         n_layer=shape["layer_count"],
         n_embd=shape["hidden_size"],
         n_head=shape["attention_heads"],

@@ -242,9 +242,9 @@ def logit_bytes(fp32_head: Any, autocast_active: Any, fp32_bytes: Any, bf16_byte
 
 
 @term("bytes", source=_TRACE)
-def kept_logits(output_kept: Any, logit_bytes: Any, logit_values: Any) -> Any:
-    """Output scores of the step before, when the loop keeps them."""
-    return output_kept * logit_bytes * logit_values
+def kept_logits(output_kept: Any, logit_bytes: Any, held_score_bytes: Any, logit_values: Any) -> Any:
+    """Output scores of the step before, when the loop keeps them, or always holds them."""
+    return (output_kept * logit_bytes + held_score_bytes) * logit_values
 
 
 @term("bytes", source=_TRACE)

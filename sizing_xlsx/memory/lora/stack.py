@@ -51,6 +51,13 @@ def stack_keeps_output(stacks: Any, stack_row: Any) -> Any:
     return stacks.keeps_output[stack_row]
 
 
+@overridable(Number(0, 100))
+@term("bytes per value", source=_STACK)
+def held_score_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per output score that the framework's own loop holds from one step's forward to the next one's."""
+    return stacks.held_logit_bytes[stack_row]
+
+
 @overridable(Whole(0, 1))
 @term("switch", source=_STACK)
 def stack_fused_norms(stacks: Any, stack_row: Any) -> Any:
@@ -141,6 +148,12 @@ def stack_own_layers(stacks: Any, stack_row: Any) -> Any:
 
 
 @term("switch", source=_STACK)
+def stack_own_forms(stacks: Any, stack_row: Any) -> Any:
+    """1 when what layers keep in the framework's own code is known by forms of its own."""
+    return stacks.own_forms[stack_row]
+
+
+@term("switch", source=_STACK)
 def stack_masks_layers(stacks: Any, stack_row: Any) -> Any:
     """1 when each layer whose window is shorter than the row keeps a mask of its own, as traced."""
     return stacks.masks_layers[stack_row]
@@ -186,11 +199,11 @@ def shifted_logits(loss_shift_bytes: Any, logit_values: Any, tokens_per_row: Any
 
 
 @check(
-    "training_stack is {training_stack!r}; what its own layers keep is described over models of Llama form, and the"
-    " layers of {base_model} have the form {layer_form}",
+    "training_stack is {training_stack!r}; what its own layers keep is described over models of Llama form and a"
+    " few others, and the layers of {base_model} have the form {layer_form}",
     fault=False,
 )
 @term("switch")
-def stack_described(stack_own_layers: Any, layer_form: Any) -> Any:
-    """0 when the stack has layers of its own and the model's are not of Llama form."""
-    return when(equal(layer_form, "llama"), 1, 1 - stack_own_layers)
+def stack_described(stack_own_layers: Any, framework_form: Any, layer_form: Any) -> Any:
+    """0 when the stack has layers of its own and the model's are neither of Llama form nor of a form known there."""
+    return when(equal(layer_form, "llama"), 1, 1 - stack_own_layers * (1 - framework_form))

@@ -39,8 +39,8 @@ _IN_VIEW = {
     ),
     "stacks": (
         "forward_logit_bytes", "shifted_logit_bytes", "backward_logit_bytes", "fused_logit_bytes", "row_logit_bytes",
-        "keeps_output", "fused_norms", "fused_adapters", "fused_loss", "unties", "linear_experts", "own_layers",
-        "masks_layers",
+        "held_logit_bytes", "keeps_output", "fused_norms", "fused_adapters", "fused_loss", "unties", "linear_experts",
+        "own_layers",
     ),
 }  # fmt: skip
 _STEPS = {
