@@ -594,6 +594,10 @@ def _families() -> list[dict[str, Any]]:
     fused |= {"training_stack": "Fused kernels with fused linear loss", "activation_checkpointing": "On"}
     found += [fused | {"vocabulary_size_override": 32_000}]
     found += [{"base_model": "microsoft/Phi-3-mini-4k-instruct", "activation_checkpointing": "On"} | few]
+    found += [{"base_model": "EleutherAI/pythia-1.4b", "training_stack": "litgpt, own loop"}]
+    torchtune = few | nf4 | {"training_stack": "torchtune, own recipe", "adapter_storage": "bf16"}
+    found += [torchtune, torchtune | {"batch_size": 1, "sequence_length": 16}]
+    found += [{"base_model": model} for model in ("google/gemma-2-2b", "openai-community/gpt2")]
     return found
 
 
@@ -803,7 +807,6 @@ UNUSED_COLUMNS = {
     ("gpus", "release_year"),
     ("gpus", "price_usd_per_hour"),
     ("gpus", "cuda"),  # raises a warning; see test_cards.py
-    ("models", "maximum_positions"),
     ("training_models", "maximum_positions"),
 }
 # What counts for a model whose layers follow no pattern; every one of the catalogue has a pattern.
@@ -829,6 +832,7 @@ ALL_COLUMNS = [(name, *place) for name in JOBS for place in columns_of(name)]
 
 
 # Switches that say what a job has at all: turned round they leave it without a module to train.
+POINTERS = {("layer_forms", "framework_row")}  # numbers of rows: all are taken away, for others would point anywhere
 GATES = {("adapter_methods", "modules"), ("adapter_methods", "low_rank"), ("layer_forms", "slot_shared")}
 
 
@@ -837,7 +841,9 @@ def test_one_change_of_a_table_column(name: str, table: str, column: str, books:
     presets = load_presets()
     old = made_once(name).tables[table]
     # Switches of 0 and 1 change places; shapes stay whole.
-    if set(old.columns[column]) <= {0, 1}:
+    if (table, column) in POINTERS:
+        new_values = [0 for _ in old.columns[column]]
+    elif set(old.columns[column]) <= {0, 1}:
         new_values = [1 - value for value in old.columns[column]]
     else:
         new_values = [value * 2 if old.units[column] == "count" else value * 1.25 for value in old.columns[column]]

@@ -95,6 +95,7 @@ STACKS = {
     "backward_logit_bytes": "number",
     "fused_logit_bytes": "number",
     "row_logit_bytes": "number",
+    "held_logit_bytes": "number",
     "keeps_output": "flag",
     "fused_norms": "flag",
     "fused_adapters": "flag",
@@ -102,6 +103,13 @@ STACKS = {
     "unties": "flag",
     "linear_experts": "flag",
     "packed_qkv": "flag",
+    "repeats_kv": "flag",
+    "frees_head_input": "flag",
+    "fused_optimizer": "flag",
+    "position_bytes": "number",
+    "dequantised_bytes": "number",
+    "own_layers": "flag",
+    "own_forms": "flag",
     "masks_layers": "flag",
     "versions": "text",
     "source": "text",
@@ -236,6 +244,7 @@ STACK_UNITS = {
     "backward_logit_bytes": "bytes per value",
     "fused_logit_bytes": "bytes per value",
     "row_logit_bytes": "bytes per value",
+    "held_logit_bytes": "bytes per value",
     "keeps_output": "switch",
     "fused_norms": "switch",
     "fused_adapters": "switch",
@@ -243,6 +252,13 @@ STACK_UNITS = {
     "unties": "switch",
     "linear_experts": "switch",
     "packed_qkv": "switch",
+    "repeats_kv": "switch",
+    "frees_head_input": "switch",
+    "fused_optimizer": "switch",
+    "position_bytes": "bytes per value",
+    "dequantised_bytes": "bytes per parameter",
+    "own_layers": "switch",
+    "own_forms": "switch",
     "masks_layers": "switch",
 }
 FORM_PARTS = {  # of layer_forms.toml, those that formulas look up: part -> widths
@@ -275,7 +291,7 @@ FORM_UNITS = (
     }
     | {f"slot_{slot}": "switch" for slot in (*FORM_SLOTS, "latent", "shared")}
     | {f"default_{slot}": "switch" for slot in FORM_SLOTS}
-    | {"parallel": "switch", "extra_score_bytes": "bytes per value"}
+    | {"parallel": "switch", "extra_score_bytes": "bytes per value", "framework_row": "count"}
 )
 OWN_TABLES = ("models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms")
 CUDA_VENDOR = "NVIDIA"
@@ -319,6 +335,7 @@ class Presets(NamedTuple):
     training_trace: list[Row]
     public_runs: list[Row]
     forms: Mapping[str, LayerForm]  # the rows of layer_forms, as they were read
+    framework_forms: Mapping[str, LayerForm]  # those of frameworks with model code of their own, which follow them
     own: tuple[OwnRow, ...] = ()  # what with_own() added; see own.py
 
     @property
@@ -363,6 +380,7 @@ def _read(folder: Path) -> Presets:
     stacks = read_rows(folder / "stacks.csv", STACKS)
     options, sources = read_options(folder / "options.toml")
     forms = read_layer_forms(folder / "layer_forms.toml")
+    framework_forms = read_layer_forms(folder / "framework_forms.toml")
     sized, unsized = by_layer_form(models, forms)
     lora_sweep = read_rows(folder / "measured" / "h100_lora_sweep.csv", LORA_SWEEP)
     training_sweep = read_rows(folder / "measured" / "h100_training_sweep.csv", TRAINING_SWEEP)
@@ -372,7 +390,7 @@ def _read(folder: Path) -> Presets:
         gpus=gpu_table(gpus),
         storage_formats=offered,
         stacks=_table("stacks", stacks, STACK_UNITS),
-        layer_forms=form_table(forms),
+        layer_forms=form_table(forms, framework_forms),
         options=options,
         option_sources=sources,
         sized_models=sized,
@@ -383,7 +401,7 @@ def _read(folder: Path) -> Presets:
         gpu_rows=gpus,
         storage_rows=formats,
         stack_rows=stacks,
-        layer_form_rows=form_rows(forms),
+        layer_form_rows=form_rows({**forms, **framework_forms}),
         recipe_rows=read_rows(folder / "recipes.csv", RECIPES),
         lora_sweep=lora_sweep,
         training_sweep=training_sweep,
@@ -391,6 +409,7 @@ def _read(folder: Path) -> Presets:
         training_trace=_trace(folder / "measured" / "h100_training_trace.csv", training_sweep),
         public_runs=_public_runs(folder / "measured" / "public_runs.csv"),
         forms=forms,
+        framework_forms=framework_forms,
     )
 
 
@@ -417,9 +436,15 @@ def with_model(presets: Presets, model: Architecture) -> Presets:
     return presets._replace(models=model_table(sized, presets.storage_formats), sized_models=sized)
 
 
-def form_table(forms: Mapping[str, LayerForm]) -> Table:
-    """The table of layer forms."""
-    return _table("layer_forms", [_form_row(form, forms) for form in forms.values()], FORM_UNITS)
+def form_table(forms: Mapping[str, LayerForm], framework_forms: Mapping[str, LayerForm]) -> Table:
+    """The table of layer forms, and of those that stand in their place in a framework's own code."""
+    every = {**forms, **framework_forms}
+    rows = {name: _form_row(form, every) for name, form in every.items()}
+    for at, form in enumerate(framework_forms.values(), len(forms) + 1):
+        for replaced in form.families:
+            if replaced in forms:
+                rows[replaced]["framework_row"] = at
+    return _table("layer_forms", list(rows.values()), FORM_UNITS)
 
 
 def form_rows(forms: Mapping[str, LayerForm]) -> list[Row]:
@@ -455,6 +480,7 @@ def _form_row(form: LayerForm, forms: Mapping[str, LayerForm]) -> dict[str, Any]
     up = form.slots.get("up", form.slots.get("gate"))
     row["parallel"] = int(up is not None and not up.lowest)  # the MLP reads the input of the layer
     row["extra_score_bytes"] = _scores(form) - min(map(_scores, forms.values()))  # a soft cap keeps a further copy
+    row["framework_row"] = 0
     return row | {"slot_latent": int("query_latent" in form.slots), "slot_shared": int("shared_gate" in form.slots)}
 
 

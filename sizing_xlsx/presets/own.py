@@ -99,8 +99,8 @@ def with_forms(presets: Presets, paths: Iterable[str | Path]) -> Presets:
     unsized = [model for model in presets.unsized_models if model.layer_form not in own]
     return presets._replace(
         forms=forms,
-        layer_forms=form_table(forms),
-        layer_form_rows=form_rows(forms),
+        layer_forms=form_table(forms, presets.framework_forms),
+        layer_form_rows=form_rows({**forms, **presets.framework_forms}),
         models=model_table([*presets.sized_models, *now], presets.storage_formats) if now else presets.models,
         sized_models=[*presets.sized_models, *now],
         unsized_models=unsized,

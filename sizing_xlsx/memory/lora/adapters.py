@@ -232,9 +232,9 @@ def query_input_width(query_latent_width: Any, hidden_size: Any) -> Any:
 
 
 @term("count")
-def query_output_width(query_width: Any, fused_qkv: Any, kv_width: Any) -> Any:
-    """Output width of the query projection; keys and values too where they are one matrix."""
-    return query_width + 2 * fused_qkv * kv_width
+def query_output_width(query_width: Any, fused_qkv: Any, framework_form: Any, kv_width: Any) -> Any:
+    """Output width of the query projection; keys and values too where they are one matrix with one adapter."""
+    return query_width + 2 * fused_qkv * (1 - framework_form) * kv_width
 
 
 @term("count")

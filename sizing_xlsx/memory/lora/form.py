@@ -3,14 +3,27 @@
 from typing import Any
 
 from ...formula.declare import term
+from ...formula.primitives import when
 
 _FORM = "layer_forms.toml: the allocation trace of the family's own layers"
 
 
 @term("row")
-def form_row(layer_forms: Any, layer_form: Any) -> Any:
-    """Row of the layer form in its table."""
+def model_form_row(layer_forms: Any, layer_form: Any) -> Any:
+    """Row of the model's layer form in its table, as its class in transformers has it."""
     return layer_forms.row_of(layer_form)
+
+
+@term("switch", source=_FORM)
+def framework_form(stack_own_forms: Any, layer_forms: Any, model_form_row: Any) -> Any:
+    """1 when the training stack has model code of its own, whose layers have a form of their own."""
+    return stack_own_forms * when(layer_forms.framework_row[model_form_row] > 0, 1, 0)
+
+
+@term("row")
+def form_row(framework_form: Any, layer_forms: Any, model_form_row: Any) -> Any:
+    """Row of the layer form in force: that of the framework's own code, or of the class in transformers."""
+    return when(framework_form > 0, layer_forms.framework_row[model_form_row], model_form_row)
 
 
 @term("bytes per value", source=_FORM, label="Form: inputs of the layer's norms, hidden width")

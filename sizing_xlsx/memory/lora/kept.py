@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...formula.declare import Choice, Input, term
-from ...formula.primitives import when
+from ...formula.primitives import minimum, when
 
 _TRACE = "allocation trace: transformers 5.20, PEFT 0.21, PyTorch 2.13"
 _FORMAT = "allocation trace of LLM.int8 modules: bitsandbytes 0.50"
@@ -46,13 +46,14 @@ def saved_casts(trains_head: Any, checkpointing_on: Any, head_cast: Any, adapter
 @term("bytes", source=_TRACE, label="KV cache of one layer")
 def layer_kv_cache(
     base_on_card: Any,
+    stack_own_layers: Any,
     fp32_stream: Any,
     bf16_bytes: Any,
     tokens_per_micro_batch: Any,
     kv_values_per_token_per_layer: Any,
 ) -> Any:
     """Keys and values that a model with use_cache left on returns, in the precision of what runs between layers."""
-    width = base_on_card * (1 + fp32_stream) * bf16_bytes
+    width = base_on_card * (1 - stack_own_layers) * (1 + fp32_stream) * bf16_bytes
     return width * tokens_per_micro_batch * kv_values_per_token_per_layer
 
 
@@ -88,10 +89,16 @@ def rope_bytes(form_rope: Any, form_layer_rope: Any, checkpointing_on: Any, reac
 
 @term("bytes", source=_TRACE, label="RoPE table")
 def rope_table(
-    tokens_per_row: Any, rope_bytes: Any, head_dimension: Any, form_latent_rope: Any, rope_dimension: Any
+    position_table_bytes: Any,
+    tokens_per_row: Any,
+    rope_bytes: Any,
+    head_dimension: Any,
+    form_latent_rope: Any,
+    rope_dimension: Any,
 ) -> Any:
-    """Sines and cosines of the positions, 16 bit each."""
-    return tokens_per_row * (rope_bytes * head_dimension + form_latent_rope * rope_dimension)
+    """Sines and cosines of the step's positions, 16 bit each; none where the framework keeps those of all positions."""
+    made = tokens_per_row * (rope_bytes * head_dimension + form_latent_rope * rope_dimension)
+    return when(position_table_bytes > 0, 0, made)
 
 
 @term("bytes per value", source=_TRACE)
@@ -113,6 +120,40 @@ def lowest_mlp_bytes(checkpointing_on: Any, form_parallel: Any, mlp_adapters: An
     return (1 - checkpointing_on) * form_parallel * when(mlp_adapters > 0, 0, mlp_bytes)
 
 
+@term("count")
+def lowest_input_width(
+    query_latent_width: Any,
+    latent_adapter: Any,
+    query_adapter: Any,
+    key_adapter: Any,
+    kv_latent_width: Any,
+    value_adapter: Any,
+    form_parallel: Any,
+    gate_adapter: Any,
+    up_adapter: Any,
+    hidden_size: Any,
+) -> Any:
+    """Input widths of the adapters that read the lowest layer's first norm, whose output needs no gradient."""
+    queries = when(query_latent_width > 0, latent_adapter, query_adapter)
+    values = when(kv_latent_width > 0, 0, value_adapter)
+    return (queries + key_adapter + values + form_parallel * (gate_adapter + up_adapter)) * hidden_size
+
+
+@term("bytes per token", source=_TRACE)
+def lowest_mask_bytes(
+    checkpointing_on: Any,
+    stack_fused_adapters: Any,
+    dropout_on: Any,
+    mask_bytes: Any,
+    stack_packs_qkv: Any,
+    hidden_size: Any,
+    lowest_input_width: Any,
+) -> Any:
+    """Masks that these adapters do not keep: what is dropped of an input without gradient leaves nothing to undo."""
+    masks = when(stack_packs_qkv > 0, minimum(hidden_size, lowest_input_width), lowest_input_width)
+    return (1 - checkpointing_on) * (1 - stack_fused_adapters) * dropout_on * mask_bytes * masks
+
+
 @term("bytes", source=_TRACE)
 def final_norm_input(
     tokens_per_micro_batch: Any,
@@ -121,10 +162,11 @@ def final_norm_input(
     form_final_norm_token: Any,
     lowest_norm_bytes: Any,
     lowest_mlp_bytes: Any,
+    lowest_mask_bytes: Any,
 ) -> Any:
     """Input of the final norm, less what the lowest layer does not keep."""
     final = stream_norm_bytes * hidden_size + form_final_norm_token
-    return tokens_per_micro_batch * (final + lowest_norm_bytes - lowest_mlp_bytes)
+    return tokens_per_micro_batch * (final + lowest_norm_bytes - lowest_mlp_bytes - lowest_mask_bytes)
 
 
 @term("switch")
@@ -200,9 +242,9 @@ def logit_bytes(fp32_head: Any, autocast_active: Any, fp32_bytes: Any, bf16_byte
 
 
 @term("bytes", source=_TRACE)
-def kept_logits(output_kept: Any, logit_bytes: Any, logit_values: Any) -> Any:
-    """Output scores of the step before, when the loop keeps them."""
-    return output_kept * logit_bytes * logit_values
+def kept_logits(output_kept: Any, logit_bytes: Any, held_score_bytes: Any, logit_values: Any) -> Any:
+    """Output scores of the step before, when the loop keeps them, or always holds them."""
+    return (output_kept * logit_bytes + held_score_bytes) * logit_values
 
 
 @term("bytes", source=_TRACE)

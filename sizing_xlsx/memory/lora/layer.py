@@ -16,8 +16,11 @@ uses_autocast = Input(
 
 
 fp32_attention_bytes = Constant(12, "bytes per value", "Attention in fp32: more in query width", _TRACE, "traced")
+repeated_query_bytes = Constant(
+    4, "bytes per value", "Repeated keys and values, query width", "allocation trace: torchtune 0.6.1", "traced"
+)
 packed_query_bytes = Constant(
-    4, "bytes per value", "Packed attention: more in query width", "held against litgpt's published tables", "traced"
+    4, "bytes per value", "Packed attention: more in query width", "allocation trace: litgpt 0.5.13", "traced"
 )
 expert_loop_bytes = Constant(
     4, "bytes per value", "Loop over experts, hidden width", "held against public runs of transformers 4.48", "traced"
@@ -81,9 +84,21 @@ def padded_adapter_width(
 
 
 @term("count")
-def shared_attention_width(query_adapter: Any, key_adapter: Any, value_adapter: Any, hidden_size: Any) -> Any:
-    """Width of the one input that adapters of queries, keys and values share; attention keeps its output anyway."""
-    return minimum(1, query_adapter + key_adapter + value_adapter) * hidden_size
+def shared_attention_width(
+    query_adapter: Any,
+    key_adapter: Any,
+    value_adapter: Any,
+    hidden_size: Any,
+    stack_packs_qkv: Any,
+    output_adapter: Any,
+    attention_output_width: Any,
+) -> Any:
+    """Width of the input that adapters of queries, keys and values share, and of attention's output where it is copied.
+
+    Queries that were cut out of a packed matrix lie head by head, and so does the output, which the kernel keeps.
+    """
+    shared = minimum(1, query_adapter + key_adapter + value_adapter) * hidden_size
+    return shared + stack_packs_qkv * output_adapter * attention_output_width
 
 
 @term("count", label="Shared MLP width")
@@ -156,9 +171,15 @@ def eager_attention(attention_kernels: Any, kernel_row: Any) -> Any:
 
 
 @term("switch", source=_TRACE)
-def full_width_kv(scores_stored: Any, fp32_attention: Any, stack_packs_qkv: Any) -> Any:
+def full_width_kv(scores_stored: Any, fp32_attention: Any, stack_repeats_kv: Any) -> Any:
     """1 when keys and values are kept at query width: kernels that store scores, and fp32 ones, repeat them."""
-    return when(scores_stored + fp32_attention + stack_packs_qkv > 0, 1, 0)
+    return when(scores_stored + fp32_attention + stack_repeats_kv > 0, 1, 0)
+
+
+@term("bytes per token", source=_TRACE, label="Repeated key and value bytes")
+def repeated_bytes(stack_repeats_kv: Any, repeated_query_bytes: Any, query_width: Any) -> Any:
+    """Keys and values that the training stack itself repeats for the queries."""
+    return stack_repeats_kv * repeated_query_bytes * query_width
 
 
 @term("bytes per token", source=_TRACE, label="Packed query, key and value bytes")
@@ -170,8 +191,8 @@ def packed_bytes(
     padded_adapter_width: Any,
     kv_repeats: Any,
 ) -> Any:
-    """What one matrix for queries, keys and values keeps more; without grouped heads the packed output stays too."""
-    whole = when(kv_repeats > 1, 1, 2) * packed_query_bytes * query_width
+    """What one matrix for queries, keys and values keeps more: its output, where nothing is repeated, stays too."""
+    whole = when(kv_repeats > 1, 0, 1) * packed_query_bytes * query_width
     return stack_packs_qkv * (whole + bf16_bytes * padded_adapter_width)
 
 
@@ -307,13 +328,14 @@ def attention_bytes(
     latent_bytes: Any,
     position_bytes: Any,
     uncached_bytes: Any,
+    repeated_bytes: Any,
     packed_bytes: Any,
     inputs_shared: Any,
     cast_output_bytes: Any,
 ) -> Any:
     """Queries, keys, values, attention output, and what stands beside them."""
     kept = query_bytes + kv_bytes + head_bytes + score_bytes + latent_bytes + position_bytes
-    return kept + uncached_bytes + packed_bytes + inputs_shared * cast_output_bytes
+    return kept + uncached_bytes + repeated_bytes + packed_bytes + inputs_shared * cast_output_bytes
 
 
 @term("bytes per token", source=_TRACE, label="MLP bytes")

@@ -315,9 +315,11 @@ def frozen_base_weights(
     unquantised_bytes: Any,
     prepared_norms: Any,
     quantised_weights: Any,
+    position_table: Any,
 ) -> Any:
-    """The frozen base in its storage format; it gets no gradient and no optimizer state."""
-    return base_on_card * (unquantised_parameters * unquantised_bytes + prepared_norms + quantised_weights)
+    """The frozen base in its storage format, and its tables; it gets no gradient and no optimizer state."""
+    weights = unquantised_parameters * unquantised_bytes + prepared_norms + quantised_weights
+    return base_on_card * (weights + position_table)
 
 
 @term("switch")

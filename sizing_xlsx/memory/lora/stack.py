@@ -51,6 +51,13 @@ def stack_keeps_output(stacks: Any, stack_row: Any) -> Any:
     return stacks.keeps_output[stack_row]
 
 
+@overridable(Number(0, 100))
+@term("bytes per value", source=_STACK)
+def held_score_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per output score that the framework's own loop holds from one step's forward to the next one's."""
+    return stacks.held_logit_bytes[stack_row]
+
+
 @overridable(Whole(0, 1))
 @term("switch", source=_STACK)
 def stack_fused_norms(stacks: Any, stack_row: Any) -> Any:
@@ -91,6 +98,59 @@ def stack_linear_experts(stacks: Any, stack_row: Any) -> Any:
 def stack_packs_qkv(stacks: Any, stack_row: Any) -> Any:
     """1 when queries, keys and values come from one matrix of the framework's own, and share an adapter's input."""
     return stacks.packed_qkv[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK, label="Stack repeats keys and values")
+def stack_repeats_kv(stacks: Any, stack_row: Any) -> Any:
+    """1 when keys and values are repeated for the queries that share them, and kept so, whatever the kernel."""
+    return stacks.repeats_kv[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_frees_head_input(stacks: Any, stack_row: Any) -> Any:
+    """1 when the loss is computed after the model has returned: the input of a frozen output head is gone by then."""
+    return stacks.frees_head_input[stack_row]
+
+
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_fuses_optimizer(stacks: Any, stack_row: Any) -> Any:
+    """1 when the framework's Adam updates in one kernel, without temporaries."""
+    return stacks.fused_optimizer[stack_row]
+
+
+@overridable(Number(0, 100))
+@term("bytes per value", source=_STACK)
+def position_table_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per position and value of a head, of tables of all positions; 0 when each step makes its own."""
+    return stacks.position_bytes[stack_row]
+
+
+@term("bytes", source=_STACK)
+def position_table(position_table_bytes: Any, maximum_positions: Any, head_dimension: Any) -> Any:
+    """Sines and cosines of all positions that the model takes, where the framework keeps them on the card."""
+    return position_table_bytes * maximum_positions * head_dimension
+
+
+@overridable(Number(0, 100))
+@term("bytes per parameter", source=_STACK)
+def dequantised_bytes(stacks: Any, stack_row: Any) -> Any:
+    """Bytes per parameter of a quantised matrix while it is turned into 16 bit: the result, and what makes it."""
+    return stacks.dequantised_bytes[stack_row]
+
+
+@term("switch", source=_STACK)
+def stack_own_layers(stacks: Any, stack_row: Any) -> Any:
+    """1 when the layers are the framework's own code, not transformers': they fill no KV cache while training."""
+    return stacks.own_layers[stack_row]
+
+
+@term("switch", source=_STACK)
+def stack_own_forms(stacks: Any, stack_row: Any) -> Any:
+    """1 when what layers keep in the framework's own code is known by forms of its own."""
+    return stacks.own_forms[stack_row]
 
 
 @term("switch", source=_STACK)
@@ -139,11 +199,11 @@ def shifted_logits(loss_shift_bytes: Any, logit_values: Any, tokens_per_row: Any
 
 
 @check(
-    "training_stack is {training_stack!r}; what its own layers keep is described over models of Llama form, and the"
-    " layers of {base_model} have the form {layer_form}",
+    "training_stack is {training_stack!r}; what its own layers keep is described over models of Llama form and a"
+    " few others, and the layers of {base_model} have the form {layer_form}",
     fault=False,
 )
 @term("switch")
-def stack_described(stack_packs_qkv: Any, layer_form: Any) -> Any:
-    """0 when the stack has layers of its own and the model's are not of Llama form."""
-    return when(equal(layer_form, "llama"), 1, when(stack_packs_qkv > 0, 0, 1))
+def stack_described(stack_own_layers: Any, framework_form: Any, layer_form: Any) -> Any:
+    """0 when the stack has layers of its own and the model's are neither of Llama form nor of a form known there."""
+    return when(equal(layer_form, "llama"), 1, 1 - stack_own_layers * (1 - framework_form))

@@ -16,7 +16,7 @@ _FORMULAS = FORMULAS | formulas_of(resident)
 # No preparation, no trained head, no framework that unties or splits: the weights as they are loaded.
 _PLAIN = {
     "kbit_prepared": 0, "rest_prepared": 0, "trains_head": 0, "replaced_head_parameters": 0, "base_on_card": 1,
-    "stack_unties": 0, "stack_linear_experts": 0, "model_row": 1,
+    "stack_unties": 0, "stack_linear_experts": 0, "position_table": 0, "model_row": 1,
     "bf16_bytes": units.bf16_bytes.value, "fp32_bytes": units.fp32_bytes.value,
 }  # fmt: skip
 

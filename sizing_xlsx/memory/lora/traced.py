@@ -51,6 +51,7 @@ def loss_forward_logits(
 @term("bytes", source=_TRACE)
 def head_input(
     trains_head: Any,
+    stack_frees_head_input: Any,
     fp32_stream: Any,
     fp32_bytes: Any,
     form_head_input: Any,
@@ -58,7 +59,8 @@ def head_input(
     hidden_size: Any,
 ) -> Any:
     """Input of a frozen output head, in the precision of what runs between the layers; a trained one keeps it."""
-    width = (1 - trains_head) * when(fp32_stream > 0, fp32_bytes, form_head_input)
+    held = (1 - trains_head) * (1 - stack_frees_head_input)
+    width = held * when(fp32_stream > 0, fp32_bytes, form_head_input)
     return width * tokens_per_micro_batch * hidden_size
 
 
@@ -103,9 +105,9 @@ def loss_forward_moment(
 
 
 @term("bytes", source=_FORMAT)
-def dequantised_matrix(quantised_base: Any, bf16_bytes: Any, largest_matrix_parameters: Any) -> Any:
+def dequantised_matrix(quantised_base: Any, dequantised_bytes: Any, largest_matrix_parameters: Any) -> Any:
     """A quantised base is multiplied one matrix at a time, each turned into 16 bit for the while."""
-    return quantised_base * bf16_bytes * largest_matrix_parameters
+    return quantised_base * dequantised_bytes * largest_matrix_parameters
 
 
 @term("switch")
@@ -114,18 +116,17 @@ def up_or_down_adapter(up_adapter: Any, down_adapter: Any) -> Any:
     return when(up_adapter + down_adapter > 0, 1, 0)
 
 
-@term("bytes per token", source=_TRACE)
-def recomputed_working_bytes(
-    up_or_down_adapter: Any,
-    form_working_hidden: Any,
-    adapted_hidden_bytes: Any,
-    hidden_size: Any,
-    form_working_width: Any,
-    mlp_width: Any,
-) -> Any:
-    """What a dense MLP works on while its layer is made: less without adapters on up and down."""
-    less = (1 - up_or_down_adapter) * adapted_hidden_bytes
-    return (form_working_hidden - less) * hidden_size + form_working_width * mlp_width
+@term("switch", source=_TRACE)
+def adapters_in_stream(fp32_adapters: Any, fp32_stream: Any, layer_forms: Any, form_row: Any) -> Any:
+    """1 when a gated MLP's adapters compute in the 16 bit that runs between the layers, so that nothing is cast."""
+    gated = layer_forms.slot_gate[form_row] * layer_forms.slot_up[form_row]
+    return (1 - fp32_adapters) * (1 - fp32_stream) * gated
+
+
+@term("switch", source=_TRACE)
+def casting_adapter(up_or_down_adapter: Any, adapters_in_stream: Any) -> Any:
+    """1 when an adapter on up or down works beside the MLP on copies of its own."""
+    return up_or_down_adapter * (1 - adapters_in_stream)
 
 
 @term("bytes per token", source=_TRACE)
@@ -134,6 +135,44 @@ def down_input_bytes(
 ) -> Any:
     """What the adapter of the down projection keeps of its input: gone before the rest of the MLP's backward."""
     return down_adapter * (adapter_value_bytes + dropout_on * mask_bytes) * mlp_width
+
+
+@term("bytes per token", source=_TRACE)
+def backward_mlp_bytes(
+    casting_adapter: Any,
+    adapters_in_stream: Any,
+    form_working_hidden: Any,
+    adapted_hidden_bytes: Any,
+    hidden_size: Any,
+    form_working_width: Any,
+    mlp_width: Any,
+    down_input_bytes: Any,
+) -> Any:
+    """What the backward of a dense MLP whose layer was made anew works on: more beside adapters that cast."""
+    less = (1 - casting_adapter) * adapted_hidden_bytes
+    wide = form_working_width * mlp_width - adapters_in_stream * down_input_bytes
+    return (form_working_hidden - less) * hidden_size + wide
+
+
+@term("bytes per token", source=_TRACE)
+def dropped_mlp_bytes(
+    adapters_in_stream: Any,
+    dropout_on: Any,
+    down_adapter: Any,
+    form_working_hidden: Any,
+    hidden_size: Any,
+    bf16_bytes: Any,
+    mlp_width: Any,
+) -> Any:
+    """What making it anew works on where an adapter on down drops inputs: they stand beside what is left of them."""
+    dropped = adapters_in_stream * dropout_on * down_adapter
+    return dropped * (form_working_hidden * hidden_size + bf16_bytes * mlp_width)
+
+
+@term("bytes per token", source=_TRACE)
+def recomputed_working_bytes(backward_mlp_bytes: Any, dropped_mlp_bytes: Any) -> Any:
+    """What a dense MLP works on in a layer that is made anew."""
+    return maximum(backward_mlp_bytes, dropped_mlp_bytes)
 
 
 @term("bytes per token", source=_TRACE)
@@ -148,21 +187,21 @@ def backward_working_bytes(
     hidden_size: Any,
     form_last_hidden: Any,
     form_last_width: Any,
-    mlp_width: Any,
-    down_adapter: Any,
     bf16_bytes: Any,
+    mlp_width: Any,
+    down_input_bytes: Any,
 ) -> Any:
     """Not checkpointed: the final norm's backward, or the last MLP's, without the input of an adapter on down."""
-    without = form_last_width + (1 - down_adapter) * bf16_bytes
-    return maximum(form_norm_working * hidden_size, form_last_hidden * hidden_size + without * mlp_width)
+    wide = (form_last_width + bf16_bytes) * mlp_width - down_input_bytes
+    return maximum(form_norm_working * hidden_size, form_last_hidden * hidden_size + wide)
 
 
 @term("bytes per token", source=_TRACE)
 def plain_working_bytes(
-    checkpointing_on: Any, up_or_down_adapter: Any, recomputed_working_bytes: Any, backward_working_bytes: Any
+    checkpointing_on: Any, casting_adapter: Any, recomputed_working_bytes: Any, backward_working_bytes: Any
 ) -> Any:
     """What a dense MLP works on: while it is made, or in backward where nothing is made anew."""
-    return when(checkpointing_on + up_or_down_adapter > 0, recomputed_working_bytes, backward_working_bytes)
+    return when(checkpointing_on + casting_adapter > 0, recomputed_working_bytes, backward_working_bytes)
 
 
 @term("bytes per token", source=_TRACE)
@@ -312,9 +351,11 @@ def last_layer_moment(
 
 
 @term("bytes", source=_TRACE)
-def optimizer_temporaries(adapter_gradients: Any, optimizers: Any, optimizer_row: Any) -> Any:
-    """Adam over all tensors at once makes one set of temporaries as large as the gradients; 8-bit makes none."""
-    return adapter_gradients * optimizers.temporary_copies[optimizer_row]
+def optimizer_temporaries(
+    stack_fuses_optimizer: Any, adapter_gradients: Any, optimizers: Any, optimizer_row: Any
+) -> Any:
+    """Adam over all tensors at once makes one set of temporaries as large as the gradients; one kernel makes none."""
+    return (1 - stack_fuses_optimizer) * adapter_gradients * optimizers.temporary_copies[optimizer_row]
 
 
 @term("bytes", source=_TRACE)
