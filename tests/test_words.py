@@ -28,7 +28,7 @@ from sizing_xlsx.workbook.build import SHEETS, write_book
 from sizing_xlsx.workbook.inputs import LONGEST_TITLE
 from sizing_xlsx.workbook.jobtable import NOT_GIVEN
 from sizing_xlsx.workbook.own_runs import COMPLETED, OUT_OF_MEMORY
-from sizing_xlsx.workbook.sheets import checks, public_runs, reference
+from sizing_xlsx.workbook.sheets import checks, public_runs, reference, scenario_workings
 from sizing_xlsx.workbook.styles import TEXTS, load_look
 from sizing_xlsx.workbook.template import load_template
 from sizing_xlsx.workbook.vocabulary import VOCABULARY, words_of
@@ -36,8 +36,7 @@ from sizing_xlsx.workbook.vocabulary import VOCABULARY, words_of
 _WRITERS = ("book", "build", "charts", "inputs", "jobtable", "page", "provenance", "public_runs", "runs", "words")
 WORKBOOK = Path(book_module.__file__).parent
 # Modules whose words still stand in them, and the sheets that they write. Delete a line, and the tests hold it too.
-NOT_YET: Mapping[str, tuple[str, ...]] = {
-}
+NOT_YET: Mapping[str, tuple[str, ...]] = {}
 # What writes cells; the others read files, or say something on the command line alone.
 MODULES = [
     path
@@ -131,6 +130,8 @@ def facts_of(book: Book) -> set[str]:
         found |= {model.name, model.family, model.why_not}
     found |= set(re.findall("[0-9a-f]{12}", " ".join(book.provenance)))  # hashes
     found |= {text.lower() for text in strings(template["levers_sheet"]["doubled"])}  # as sheets/levers says them
+    found |= {template["compare"]["no_price"].lower(), *book.compare.sources.values()}
+    found |= {scenario_workings.said_of(book.scenarios, key) for key in book.scenarios.heads}
     for symbol in (*(symbol for symbol, _, _ in book.derived), *book.sentences):
         found |= {symbol.replace("_", " ").capitalize(), book.label_of(symbol)}
     for module in NOT_YET:

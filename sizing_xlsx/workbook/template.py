@@ -54,7 +54,8 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     ),
     "scenarios": (
         "title", "rows", "printed", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title",
-        "workings", "notes", "printed_all", "printed_part", "blank_means", "choice", "choice_help", "choice_right",
+        "workings", "workings_heading", "notes", "printed_all", "printed_part", "blank_means", "choice", "choice_help",
+        "choice_right",
         "tiles", "heads", "typed", "panel", "faults", "beside", "columns", "jobs",
     ),
 }  # fmt: skip

@@ -64,7 +64,7 @@ def write(book: Book) -> None:
         freeze=(FIRST, 2),
     )
     rows = [(*_inputs(scenarios, place, at, row),) for at, row in enumerate(scenarios.all)]
-    write_job_table(book, WORKINGS, scenarios.table, rows, heading="Job", first_row=FIRST)
+    write_job_table(book, WORKINGS, scenarios.table, rows, heading=scenarios.spec["workings_heading"], first_row=FIRST)
     # The unit row above the names is the first of the choices on Sizing: none of the rows.
     book.put(ws, FIRST - 1, 1, scenarios.spec["as_typed"], book.styles["th_ul"])
     book.define(AS_TYPED, WORKINGS, FIRST - 1, 1)
@@ -216,12 +216,12 @@ def _write_listed(book: Book, place: Place) -> None:
     for key in scenarios.inputs:
         right = allowed(job, key) + (faults["or_empty"] if job.inputs[key].optional else "")
         rows.append(
-            (scenarios.heads[key], _check(scenarios, key), job.inputs[key].label, right, scenarios.standard[key])
+            (scenarios.heads[key], said_of(scenarios, key), job.inputs[key].label, right, scenarios.standard[key])
         )
     name = scenarios.spec["heads"]["name"][0]
     rows.append((name, faults["job"], name, "", None))
     pointed = [_input_of_rule(book, rule) for rule in scenarios.rules]
-    rows += [(scenarios.heads[key], _check(scenarios, key), "", "", None) for key in pointed]
+    rows += [(scenarios.heads[key], said_of(scenarios, key), "", "", None) for key in pointed]
     for at, words in enumerate(beside["listed"]):
         put(FIRST - 2, place.listed + at, words, styles["th"])
         put(FIRST - 1, place.listed + at, "", styles["th_ul"])
@@ -237,7 +237,7 @@ def _write_listed(book: Book, place: Place) -> None:
         book.define(defined, WORKINGS, FIRST, place.listed + at, FIRST + len(rows) - 1)
 
 
-def _check(scenarios: Scenarios, key: str) -> str:
+def said_of(scenarios: Scenarios, key: str) -> str:
     """What the verdict says of a row whose input is wrong; the cell at fault is named in full further right."""
     faults = scenarios.spec["faults"]
     if key not in scenarios.main:

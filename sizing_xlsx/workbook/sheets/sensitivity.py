@@ -98,7 +98,7 @@ def _columns(sensitivity: Sensitivity) -> dict[str, int]:
     """Where the figures of an axis value stand on the workings."""
     count = len(sensitivity.keys)
     first = ("typed", "axis", "fault", "used", "told", "message")
-    return {name: at for at, name in enumerate(first, 2)} | {"faults": 8, "in force": 8 + count}
+    return {name: at for at, name in enumerate(first, 2)} | {"faults": 8, "forced": 8 + count}
 
 
 def plan(book: Book) -> None:
@@ -225,7 +225,7 @@ def _write_workings(book: Book, sensitivity: Sensitivity) -> None:
     ws, styles, columns = book.sheet(WORKINGS), book.styles, _columns(sensitivity)
     put, count = book.putter(ws), len(sensitivity.keys)
     page.plain_sheet(
-        book, WORKINGS, kind="wide", last_column=columns["in force"] + count, stamp=False,
+        book, WORKINGS, kind="wide", last_column=columns["forced"] + count, stamp=False,
         sentence=sensitivity.words["workings"], rows_repeated=(0, 1), freeze=(2, 2),
     )  # fmt: skip
     beside = sensitivity.words["beside"]
@@ -284,8 +284,8 @@ def _axis_value(book: Book, sensitivity: Sensitivity, axis: int, at: int, name: 
             plain,
         )
         in_force = Raw(f"={book.cell_name(each)}", book.values[each])
-        put(row, columns["in force"] + more, in_force, styles["r_text_r"])
-    faults, forced = (f"{here(column)}:{here(column, count - 1)}" for column in ("faults", "in force"))
+        put(row, columns["forced"] + more, in_force, styles["r_text_r"])
+    faults, forced = (f"{here(column)}:{here(column, count - 1)}" for column in ("faults", "forced"))
     found = f"INDEX({faults},{here('axis')})"
     put(row, columns["fault"], Raw(f"=IF({here('axis')}>0,{found},1)", 0), plain)
     used = f"=IF({here('fault')}=0,{here('typed')},INDEX({forced},MAX(1,{here('axis')})))"
