@@ -258,6 +258,8 @@ FORM_PARTS = {  # of layer_forms.toml, those that formulas look up: part -> widt
     "plain": ("q", "kv", "nh"),
     "lowest": ("d", "one"),
     "final_norm": ("d", "one"),
+    "boundary": ("d",),
+    "lowest_boundary": ("d",),
     "working": ("d", "ff", "k_e", "k_d", "E_e", "s"),
     "norm_working": ("d",),
     "last_layer_working": ("d", "ff"),
@@ -284,7 +286,7 @@ CUDA_VENDOR = "NVIDIA"
 class OwnRow(NamedTuple):
     """A row that a planner added."""
 
-    table: str  # models or gpus
+    table: str  # models, gpus or layer_forms
     name: str
     file: str  # its name, without the folders above it
     why_not: str  # of a model that is not offered

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .sheets.what_if import WhatIf
 
 
+OWN_FILES = "Own models, cards and layer forms"  # of provenance
 FORMULA_SIGNS = tuple("=+-@\t")  # how a text begins that a program may take for a formula
 
 

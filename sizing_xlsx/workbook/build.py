@@ -17,7 +17,7 @@ from ..jobs import JOBS, make_job, plain_job
 from ..paths import presets_folder
 from ..presets.catalogue import Presets
 from . import figures
-from .book import Book
+from .book import OWN_FILES, Book
 from .carry import record
 from .own_runs import RESULTS_FILE, OwnRun, read_results, said_of
 from .public_runs import PublicRuns
@@ -140,7 +140,7 @@ def write_book(
         "Presets": f"hash {data_hash(folder or presets_folder())}: every file under presets/",
     }
     if presets.own:
-        provenance["Own models and cards"] = own_files(presets)
+        provenance[OWN_FILES] = own_files(presets)
     book = Book(path, job, template, presets, f"Version {__version__}, data of {spoken}", provenance, results)
     book.spare_rows += more_spare_rows
     if results:
@@ -205,7 +205,7 @@ def formula_hash(job: Job) -> str:
 
 
 def own_files(presets: Presets) -> str:
-    """The files that a planner's own models and cards come from, each with a hash of its content."""
+    """The files that a planner's own models, cards and layer forms come from, each with a hash of its content."""
     digests: dict[str, list[str]] = {}
     for row in presets.own:
         digests.setdefault(f"{row.file} (hash {row.digest})", []).append(row.name)

@@ -17,6 +17,7 @@ from ... import __version__
 from ...formula.domains import allowed
 from ...formula.render import public_name
 from .. import page
+from ..book import OWN_FILES
 from ..planner_file import Area
 from ..sheet_part import Value, box
 from .shapes import digest, drawing_digest
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 TITLE = "Record"
 FORMAT = 1  # of the map; a program refuses those that it does not know
 INPUTS, OPENED_ON, ALLOWED = "Record_Inputs_List", "Record_Opened_On_List", "Record_Allowed_List"
+LAYER_FORMS = "layer_forms"  # a kind of own file
 KINDS, FILES, CONTENTS = "Record_Kinds_List", "Record_Files_List", "Record_Contents_List"
 MAP = "Record_Map_List"
 _FACTS = ("Record_Format", "Record_Version", "Record_Job")
@@ -37,7 +39,10 @@ Grid = dict[tuple[int, int], int]  # row and column from 0 -> digest
 
 
 class OwnFile(NamedTuple):
-    """A file of a planner's own models or cards. kind: models or gpus. file: its name, with the folder of a config."""
+    """A file of a planner's own models, cards or layer forms; those that were derived for his models count as his.
+
+    kind: models, gpus or layer_forms. file: its name, with the folder of a config.
+    """
 
     kind: str
     file: str
@@ -88,7 +93,7 @@ def write(book: Book) -> None:
     typed = _typed(book)
     row = page.section(ws, styles, row, last_column=last, name="What its cells opened on", put=put)
     row = _inputs(book, row, [name for name in typed if _is_cell(book.defined[name])])
-    row = page.section(ws, styles, row, last_column=last, name="Own models and cards", put=put)
+    row = page.section(ws, styles, row, last_column=last, name=OWN_FILES, put=put)
     files = [(own.kind, own.file, chunk) for own in own_files(book.presets) for chunk in _chunks(json.dumps(own.text))]
     row = _table(book, row, (KINDS, FILES, CONTENTS), files or [("none", "", "")])
     page.print_area(ws, row, last)

@@ -117,8 +117,12 @@ def _sources(book: Book, name: str) -> dict[str, str]:
         "stacks": [(row["name"], row["source"]) for row in book.presets.stack_rows],
         "layer_forms": [(row["name"], row["source"]) for row in book.presets.layer_form_rows],
     }[name]
-    own = {row.name: f"own: {row.file}, as entered" for row in book.presets.own if row.table == name}
-    return {key: source or "" for key, source in rows} | own
+    of_rows = {key: source or "" for key, source in rows}
+    for row in book.presets.own:
+        if row.table == name:  # a layer form says itself how it was found
+            said = of_rows[row.name] if name == "layer_forms" else "as entered"
+            of_rows[row.name] = f"own: {row.file}, {said}"
+    return of_rows
 
 
 def _unsized(book: Book, row: int, last: int) -> int:

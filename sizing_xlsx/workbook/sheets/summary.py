@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...formula.primitives import either, when
 from .. import page
+from ..book import OWN_FILES
 from ..page import Tile
 from ..words import filled, sentence
 from . import chart_data, checks, overrides
@@ -212,7 +213,7 @@ class Summary:
         told, words = self.book.provenance, self.words["provenance"]
         hashes = {key.lower(): told[key].partition(":")[0] for key in ("Formulas", "Presets")}
         lines = [filled(words["line"], version=told["Version"], data=told["Data"], **hashes)]
-        return [*lines, words["own"]] if "Own models and cards" in told else lines
+        return [*lines, words["own"]] if OWN_FILES in told else lines
 
     def _signed(self) -> None:
         """Two cells to fill in, which nothing reads."""
