@@ -83,7 +83,12 @@ FURTHER = {  # what their published files say besides
     "phimoe": {"num_local_experts": 16, "num_experts_per_tok": 2, "lm_head_bias": True, "attention_bias": True},
     "glm4_moe": {"head_dim": 128, "num_experts_per_tok": 8, "attention_bias": True},
     "deepseek_v2": {"q_lora_rank": None, "num_experts_per_tok": 6, "moe_intermediate_size": 1408},
-    "llama4_text": {"interleave_moe_layer_step": 2, "num_local_experts": 128, "use_qk_norm": False},
+    "llama4_text": {
+        "interleave_moe_layer_step": 2,
+        "intermediate_size_mlp": 16384,
+        "num_local_experts": 128,
+        "use_qk_norm": False,
+    },
 }
 FIELDS = {  # of config.json where they are not the usual ones
     "gpt_bigcode": ("n_embd", "n_inner", "n_head", "", "vocab_size"),
