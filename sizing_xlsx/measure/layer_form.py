@@ -149,7 +149,7 @@ class _Layers:
     def __init__(self, lists: Sequence[LayerList], wide: bool) -> None:
         for found in lists:
             if found.unsolved:
-                raise CannotWrite(f"a layer keeps a tensor that fits no width: {found.unsolved[0]}")
+                raise CannotWrite(f"what a layer keeps fits no width of the model: {found.unsolved[0]}")
         self.wide = wide
         self.lists = lists
         self.lowest = next(found for found in lists if 0 in found.layers)

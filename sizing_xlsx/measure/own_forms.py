@@ -28,18 +28,18 @@ def can_derive() -> bool:
 def with_derived(presets: Presets, say: Callable[..., object]) -> Presets:
     """The presets with a layer form for each of the planner's models that lacks nothing else.
 
-    A form is traced once for all models that have it, which takes some 10 to 40 seconds. say: such as print; it gets a
+    A form is traced once for all models that have it, which takes some 20 to 60 seconds. say: such as print; it gets a
     line for each form, the first part before the trace. A form that cannot be derived leaves its models unsized, with
     the reason.
     """
     texts = {row.name: row.content for row in presets.own if row.table == "models"}
     failed: dict[str, str] = {}
     while model := next((one for one in presets.unsized_models if _lacks_form(one, texts, failed)), None):
-        say(f"{model.name}: the layer form {model.layer_form} is derived by tracing, ", end="")
+        say(f"sizing-xlsx: {model.name}: its layer form, {model.layer_form}, is derived by tracing, ", end="")
         began = time.monotonic()
         try:
             presets = with_form_of(presets, model, texts[model.name])
-            say(f"in {time.monotonic() - began:.0f} s: {presets.forms[model.layer_form].source}.")
+            say(f"{presets.forms[model.layer_form].source.partition(', ')[2]}, in {time.monotonic() - began:.0f} s.")
         except ValueError as error:
             failed[model.layer_form] = f"its layer form cannot be derived: {one_sentence(str(error)).rstrip('.')}"
             say(f"which failed after {time.monotonic() - began:.0f} s.")
@@ -82,7 +82,7 @@ def with_form_of(presets: Presets, model: Architecture, content: str) -> Presets
             raise ValueError(str(error)) from None
         except Exception as error:  # a class of transformers, or PEFT, may fail in any way
             raise ValueError(one_sentence(f"{type(error).__name__}: {error}")) from None
-        form["source"] = f"derived when the model was added, {form['source']}"
+        form["source"] = f"derived when a model was added, {form['source']}"
         file = Path(folder, f"{model.layer_form}.toml")
         file.write_text(as_toml(model.layer_form, form), encoding="utf-8")
         return with_forms(presets, [file])

@@ -108,6 +108,7 @@ def with_forms(presets: Presets, paths: Iterable[str | Path], *, skipped: list[s
     order = {row.name: at for at, row in enumerate(presets.own) if row.table == "models"}
     sized = sorted([*presets.sized_models, *now], key=lambda model: order.get(model.name, len(presets.own)))
     offered = {model.name for model in now}
+    others = [row._replace(why_not="") if row.name in offered else row for row in presets.own]
     return presets._replace(
         forms=forms,
         layer_forms=form_table(forms),
@@ -116,7 +117,7 @@ def with_forms(presets: Presets, paths: Iterable[str | Path], *, skipped: list[s
         sized_models=sized,
         unsized_models=unsized,
         counted_models=counted_table(unsized, presets.storage_formats),
-        own=(*(row._replace(why_not="") if row.name in offered else row for row in presets.own), *rows),
+        own=tuple(sorted([*others, *rows], key=lambda row: row.table != "layer_forms")),
     )
 
 
