@@ -200,6 +200,10 @@ def test_a_model_in_the_folder_of_presets_is_sized_with_an_own_form(presets_with
             tables()["olmo"].replace("[olmo]", "[new]").replace("mlp = { ff = 6 }", "mlp = { ff = 6, nh = 2 }"),
             "[new], mlp has nh, which no formula adds up; leave it out",
         ),
+        (
+            tables()["olmo"].replace("[olmo]", "[new]") + "\n[new.cache]\nkv = 8\n",
+            "[new], cache has kv, which no formula adds up; leave it out",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_sentence(

@@ -430,8 +430,12 @@ def form_rows(forms: Mapping[str, LayerForm]) -> list[Row]:
 
 
 def not_added(parts: Mapping[str, Mapping[str, int]]) -> list[tuple[str, str]]:
-    """Parts and widths of a layer form whose bytes no formula adds up, though others of the same part are."""
-    return [
+    """Parts and widths of a layer form whose bytes no formula adds up, though others of the same part are.
+
+    A cache apart from what layers keep is known of latent attention alone.
+    """
+    cache = [("cache", width) for width in parts.get("cache", {}) if width not in ("kvl", "rope")]
+    return cache + [
         (part, width)
         for part, widths in FORM_PARTS.items()
         for width in parts.get(part, {})
