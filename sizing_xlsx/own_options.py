@@ -44,7 +44,7 @@ def add_forms(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-derive",
         action="store_true",
-        help="leave models of a family that has no layer form unsized; else it is traced, in less than a minute",
+        help="leave models of a family that has no layer form unsized; else it is traced, in about a minute",
     )
 
 
