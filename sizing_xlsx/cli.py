@@ -87,6 +87,7 @@ def _parser(command: str) -> Parser:
     model = commands.add_parser("model", help="read a config.json: architecture, exact parameters, what jobs need")
     model.add_argument("config", help="a config.json, a folder with one, its text, a model of the catalogue, or -")
     model.add_argument("--json", action="store_true", help="one JSON object")
+    own_options.add_forms(model)
     model.set_defaults(run=_model)
 
     verify = commands.add_parser("verify", help="run or trace real training steps and hold the formulas against them")
@@ -122,9 +123,11 @@ def _parser(command: str) -> Parser:
 
 
 def _model(options: argparse.Namespace) -> int:
-    from .model_report import run
+    from . import model_report
 
-    return run(options.config, as_json=options.json)
+    presets, model = model_report.read(options.config, options.layer_forms or ())
+    presets = own_options.completed(presets, options)
+    return model_report.run(presets, model, as_json=options.json)
 
 
 def _measuring(parser: argparse.ArgumentParser, command: str) -> None:
@@ -164,8 +167,10 @@ def _value(text: str) -> Any:
 def _build(options: argparse.Namespace) -> int:
     from .workbook.carry.rebuild import rebuild
 
-    presets = own_options.presets(options, options.presets)
-    reports = rebuild(options.output, presets, options.presets)
+    def completed(found: Presets) -> Presets:
+        return own_options.told(own_options.completed(found, options))
+
+    reports = rebuild(options.output, own_options.given(options, options.presets), options.presets, completed)
     if options.json:
         import json
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,15 @@ from .formula.declare import label_of
 from .memory.decoder.counts import FORMULAS, counts
 from .output import printed
 from .paths import presets_folder
-from .presets.catalogue import UNQUANTISED, Presets, load_presets, published_format, reason_not_sized, with_model
+from .presets.catalogue import (
+    UNQUANTISED,
+    OwnRow,
+    Presets,
+    load_presets,
+    published_format,
+    reason_not_sized,
+    with_model,
+)
 from .presets.config import COLUMNS, FIXED, Architecture, read_config
 from .presets.config_file import MAXIMUM_BYTES
 
@@ -60,13 +68,36 @@ _JOBS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 
 
-def run(source: str, *, as_json: bool) -> int:
-    """Print the report of one model; 0. Raises ValueError, one sentence, as read_config does."""
-    presets = load_presets()
-    model = read_config(_source(source))
+def read(source: str, layer_forms: Iterable[str | Path] = ()) -> tuple[Presets, str]:
+    """A catalogue with the model of a config as an own one, and its name. source: a word of the command line.
+
+    layer_forms: files of own layer forms. Raises ValueError, one sentence, as read_config does.
+    """
+    presets, where = load_presets(layer_forms=layer_forms), _source(source)
+    model = read_config(where)
+    why_not = reason_not_sized(model, presets.forms)
+    if not why_not:
+        return with_model(presets, model), model.name
+    row = OwnRow("models", model.name, "", why_not, "", _content(where))
+    unsized = [model._replace(why_not=why_not), *presets.unsized_models]
+    others = [other for other in presets.sized_models if other.name.casefold() != model.name.casefold()]
+    return presets._replace(unsized_models=unsized, sized_models=others, own=(*presets.own, row)), model.name
+
+
+def run(presets: Presets, name: str, *, as_json: bool) -> int:
+    """Print the report of a model of a catalogue; 0."""
+    model = next(one for one in (*presets.unsized_models, *reversed(presets.sized_models)) if one.name == name)
     found = as_object(model, presets)
     printed(json.dumps(found, indent=2, ensure_ascii=False) if as_json else "\n".join(_lines(model, found)))
     return 0
+
+
+def _content(where: str | Path) -> str:
+    """The text of a config, which has been read before."""
+    if isinstance(where, str) and where.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+        return where
+    path = Path(where)
+    return (path / "config.json" if path.is_dir() else path).read_text(encoding="utf-8-sig")
 
 
 def _source(text: str) -> str | Path:
@@ -104,6 +135,7 @@ def as_object(model: Architecture, presets: Presets) -> dict[str, Any]:
         "name": model.name,
         "family": model.family,
         "layer_form": model.layer_form,
+        "layer_form_source": form.source if (form := presets.forms.get(model.layer_form)) else None,
         "dtype": model.dtype,
         "quantisation": model.quantisation._asdict() if model.quantisation else None,
         "published_format": stored or None,
@@ -224,6 +256,8 @@ def _lines(model: Architecture, found: dict[str, Any]) -> Iterator[str]:
         yield "KV cache: none, for no layer keeps keys and values of each token; its state has a fixed size."
     else:
         yield "KV cache: not told, for the projections of its attention are not known here."
+    if found["layer_form_source"]:
+        yield f"Layer form {model.layer_form}: {found['layer_form_source']}."
     if model.assumed:
         yield f"Not stated, taken from the class: {', '.join(model.assumed)}."
     yield from (f"Note: {note}." for note in model.notes)

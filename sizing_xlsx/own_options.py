@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The three options, each of which may be repeated."""
+    """The options: three that may be repeated, and one that holds tracing back."""
     parser.add_argument(
         "--model",
         type=Path,
@@ -28,6 +29,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="cards of your own: a CSV with the headers name and usable_gib (or usable_gb), or a TOML",
     )
+    add_forms(parser)
+
+
+def add_forms(parser: argparse.ArgumentParser) -> None:
+    """The options about models of a family that has no layer form."""
     parser.add_argument(
         "--layer-forms",
         type=Path,
@@ -35,15 +41,41 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="layer forms of your own, for models of a family that has none: what derive --write makes",
     )
+    parser.add_argument(
+        "--no-derive",
+        action="store_true",
+        help="leave models of a family that has no layer form unsized; else it is traced, in about a minute",
+    )
 
 
 def presets(options: argparse.Namespace, folder: Path | None = None) -> Presets:
-    """The catalogue with them; a model that cannot be sized, or is quantised, is told in a line on standard error."""
-    from .presets.catalogue import load_presets, published_format
+    """The catalogue with them, and with layer forms for models that lack one; see told()."""
+    return told(completed(given(options, folder), options))
 
-    found = load_presets(
+
+def given(options: argparse.Namespace, folder: Path | None = None) -> Presets:
+    """The catalogue with the files that are named."""
+    from .presets.catalogue import load_presets
+
+    return load_presets(
         folder, models=options.model or (), gpus=options.gpu or (), layer_forms=options.layer_forms or ()
     )
+
+
+def completed(found: Presets, options: argparse.Namespace) -> Presets:
+    """The same with derived layer forms for own models that lack one, where that is wanted and possible here."""
+    lacking = {row.name for row in found.own if row.why_not}
+    if options.no_derive or not any(model.layer_form and model.name in lacking for model in found.unsized_models):
+        return found
+    from .measure.own_forms import can_derive, with_derived
+
+    return with_derived(found, partial(print, file=sys.stderr, flush=True)) if can_derive() else found
+
+
+def told(found: Presets) -> Presets:
+    """The same; a model that cannot be sized, or is quantised, is told in a line on standard error."""
+    from .presets.catalogue import published_format
+
     for row in found.own:
         if row.why_not:
             print(f"sizing-xlsx: {row.name} ({row.file}) is not offered: {row.why_not}.", file=sys.stderr)

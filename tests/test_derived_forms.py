@@ -12,9 +12,12 @@ import pytest
 
 from sizing_xlsx.cli import main
 from sizing_xlsx.jobs import plain_job
+from sizing_xlsx.measure.run import Run
 from sizing_xlsx.paths import presets_folder
 from sizing_xlsx.presets.catalogue import load_presets, reason_not_sized
 from sizing_xlsx.presets.config import read_config
+from sizing_xlsx.workbook.carry.own_files import with_kept
+from sizing_xlsx.workbook.carry.record import own_files
 
 SHAPE = {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 16}
 OLMO = {"model_type": "olmo", "vocab_size": 50304, "pad_token_id": 1, "eos_token_id": 2, **SHAPE}
@@ -54,6 +57,106 @@ def test_a_form_that_is_derived_is_the_one_that_is_shipped(
     monkeypatch.setattr("sizing_xlsx.presets.catalogue.load_presets", lambda: without)
     assert main(["derive", str(model), "--write", str(tmp_path / "form.toml")]) == 0
     assert tomllib.loads((tmp_path / "form.toml").read_text(encoding="utf-8")) == {"olmo": shipped}
+
+
+@pytest.fixture
+def derivations(presets_without: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The catalogue without the form of OLMo, and a trace that gives it at once; takes down the configs traced."""
+    from sizing_xlsx.presets import catalogue
+
+    traced: list[str] = []
+
+    def form_of(run: Run) -> dict[str, Any]:
+        traced.append(Path(run["config"]).read_text(encoding="utf-8"))
+        return dict(tomllib.loads(tables()["olmo"])["olmo"])
+
+    real = catalogue.load_presets
+    monkeypatch.setattr(catalogue, "load_presets", lambda folder=None, **files: real(presets_without, **files))
+    monkeypatch.setattr("sizing_xlsx.measure.layer_form.form_of", form_of)
+    monkeypatch.setattr("sizing_xlsx.measure.own_forms.find_spec", lambda package: package)
+    return traced
+
+
+def test_a_model_whose_family_has_no_form_is_sized_with_a_derived_one(
+    model: Path, derivations: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lora", "--model", str(model), "--base-model", "own", "--json"]) == 0
+    found = capsys.readouterr()
+    assert json.loads(found.out)["results"]["traced_available"] == 1
+    assert [json.loads(text) for text in derivations] == [OLMO]
+    assert found.err.startswith("sizing-xlsx: own: its layer form, olmo, is derived by tracing, traced with torch ")
+    assert found.err.count("\n") == 1 and found.err.endswith(" s.\n")
+    assert main(["model", str(model)]) == 0
+    told = capsys.readouterr().out
+    assert "Layer form olmo: derived when a model was added, traced with torch" in told and "not sized" not in told
+    assert main(["catalogue", "models", "--model", str(model), "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)["models"][0]
+    assert (row["name"], row["offered"]) == ("own", True) and len(derivations) == 3
+
+
+def test_a_form_is_not_derived_where_that_is_not_wanted_or_not_possible(
+    model: Path, derivations: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["catalogue", "models", "--model", str(model), "--json"]
+    reason = "the layer form of family olmo is not sized yet"
+    for more in (["--no-derive"], []):
+        assert main([*words, *more]) == 0
+        found = capsys.readouterr()
+        row = next(row for row in json.loads(found.out)["models"] if row["name"] == "own")
+        assert row["why_not"] == reason and found.err == f"sizing-xlsx: own (own.json) is not offered: {reason}.\n"
+        assert not derivations
+        monkeypatch.setattr("sizing_xlsx.measure.own_forms.find_spec", lambda package: None)
+
+
+def test_a_family_that_cannot_be_derived_says_why(
+    model: Path, derivations: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(run: Run) -> dict[str, Any]:
+        raise KeyError("gate")
+
+    monkeypatch.setattr("sizing_xlsx.measure.layer_form.form_of", fails)
+    assert main(["model", str(model)]) == 0
+    assert "not sized, for its layer form cannot be derived: KeyError: 'gate'." in capsys.readouterr().out
+    assert main(["lora", "--model", str(model), "--base-model", "own"]) == 2
+    assert (
+        "own (own.json) is not offered: its layer form cannot be derived: KeyError: 'gate'." in capsys.readouterr().err
+    )
+
+
+def test_what_a_workbook_keeps_gives_the_same_catalogue_again(
+    model: Path, presets_without: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "form.toml").write_text(tables()["olmo"], encoding="utf-8")
+    own = load_presets(presets_without, models=[model], layer_forms=[tmp_path / "form.toml"])
+    without = load_presets(presets_without)
+    found, gave_way, refused = with_kept(without, reversed(own_files(own)))
+    assert not gave_way and not refused
+    assert found.own == own.own and found.forms == own.forms and found.sized_models == own.sized_models
+    shipped, gave_way, refused = with_kept(load_presets(), own_files(own))  # a later version has the form itself
+    assert gave_way == ["olmo of form.toml: the one of the same name that is known now is used"] and not refused
+    assert "own" in shipped.models.keys and shipped.forms == load_presets().forms
+
+
+def test_a_rebuild_keeps_derived_and_own_forms(
+    model: Path, derivations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import openpyxl
+
+    place = ["build", "--output", str(tmp_path / "out"), "--json"]
+    assert main([*place, "--model", str(model)]) == 0
+    file = tmp_path / "out" / "gpu-finetune-memory-sizing.xlsx"
+    book = openpyxl.load_workbook(file)
+    place_of_model = book.defined_names["Base_Model"].attr_text.partition("!")[2].replace("$", "")
+    book["Sizing"][place_of_model] = "own"
+    book.save(file)
+    capsys.readouterr()
+    assert main(place) == 0 and len(derivations) == 1
+    carried = json.loads(capsys.readouterr().out)[0]["carried"]
+    assert carried["input"] == ['Base_Model "own"'] and set(carried["own file"]) == {"olmo.toml", "own.json"}
+    sheets = openpyxl.load_workbook(file)
+    assert sheets["Sizing"][place_of_model].value == "own"
+    texts = [str(cell.value) for row in sheets["Presets"].iter_rows() for cell in row]
+    assert any(text.startswith("own: olmo.toml, derived when a model was added, traced with") for text in texts)
 
 
 def test_a_model_of_an_own_form_is_sized_as_with_a_shipped_one(
@@ -96,6 +199,10 @@ def test_a_model_in_the_folder_of_presets_is_sized_with_an_own_form(presets_with
         (
             tables()["olmo"].replace("[olmo]", "[new]").replace("mlp = { ff = 6 }", "mlp = { ff = 6, nh = 2 }"),
             "[new], mlp has nh, which no formula adds up; leave it out",
+        ),
+        (
+            tables()["olmo"].replace("[olmo]", "[new]") + "\n[new.cache]\nkv = 8\n",
+            "[new], cache has kv, which no formula adds up; leave it out",
         ),
     ],
 )

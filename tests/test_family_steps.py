@@ -64,7 +64,32 @@ OTHER_STEPS = [  # the same of families without a model in the presets: hidden s
     ("qwen2_moe", (2048, 5632, 16, 16, 151936), {}),
     ("glm4", (4096, 13696, 32, 2, 151552), {}),
     ("olmoe", (2048, 1024, 16, 16, 50304), CHECKPOINTED),
+    ("bloom", (1024, 4096, 16, 16, 250880), {**CHECKPOINTED, "attention_implementation": "Eager, scores stored"}),
+    ("seed_oss", (5120, 27648, 80, 8, 155136), {}),
+    ("ernie4_5", (1024, 3072, 16, 2, 103424), CHECKPOINTED),
+    ("arcee", (2560, 18432, 20, 4, 128256), {"adapter_targets": "All seven"}),
+    ("exaone4", (5120, 27392, 40, 8, 102400), {}),
+    ("phimoe", (4096, 6400, 32, 8, 32064), CHECKPOINTED),
+    ("glm4_moe", (4096, 10944, 96, 8, 151552), {}),
+    ("deepseek_v2", (2048, 10944, 16, 16, 102400), {}),
+    ("llama4_text", (5120, 8192, 40, 8, 202048), {}),
 ]
+FURTHER = {  # what their published files say besides
+    "bloom": {"n_layer": 4},
+    "seed_oss": {"head_dim": 128},
+    "ernie4_5": {"head_dim": 128},
+    "arcee": {"head_dim": 128},
+    "exaone4": {"sliding_window": 4096, "layer_types": ["sliding_attention"] * 3 + ["full_attention"]},
+    "phimoe": {"num_local_experts": 16, "num_experts_per_tok": 2, "lm_head_bias": True, "attention_bias": True},
+    "glm4_moe": {"head_dim": 128, "num_experts_per_tok": 8, "attention_bias": True},
+    "deepseek_v2": {"q_lora_rank": None, "num_experts_per_tok": 6, "moe_intermediate_size": 1408},
+    "llama4_text": {
+        "interleave_moe_layer_step": 2,
+        "intermediate_size_mlp": 16384,
+        "num_local_experts": 128,
+        "use_qk_norm": False,
+    },
+}
 FIELDS = {  # of config.json where they are not the usual ones
     "gpt_bigcode": ("n_embd", "n_inner", "n_head", "", "vocab_size"),
     "opt": ("hidden_size", "ffn_dim", "num_attention_heads", "", "vocab_size"),
@@ -133,6 +158,7 @@ def test_a_step_of_a_family_by_its_config(
     config = {"model_type": kind, **dict(zip(FIELDS.get(kind, USUAL), shape, strict=True))}
     config |= {"n_layer" if kind == "gpt_bigcode" else "num_hidden_layers": 4, "bos_token_id": 1, "eos_token_id": 2}
     config |= {"word_embed_proj_dim": shape[0]} if kind == "opt" else {"pad_token_id": 0}
+    config |= FURTHER.get(kind, {})
     config.pop("", None)
     (tmp_path / "own.json").write_text(json.dumps(config), encoding="utf-8")
     run = {"config": str(tmp_path / "own.json"), "base_model": "own", "adapter_targets": "All attention"}

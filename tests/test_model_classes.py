@@ -227,7 +227,7 @@ def test_a_family_that_is_not_described_is_built_and_counted() -> None:
     assert (model.name, model.layer_count, model.kv_heads) == ("acme/j", 2, 4)
     assert model.assumed == ("max_position_embeddings",)
     assert model.origins["maximum_positions"].kind == CLASS_DEFAULT
-    assert model.layer_form == "" and "gptj is not sized yet" in model.why_not
+    assert model.layer_form == "" and model.why_not == "family gptj is not described: it is counted, not sized"
 
 
 def test_a_described_family_built_agrees_with_its_formulas() -> None:

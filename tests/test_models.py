@@ -531,8 +531,9 @@ def test_the_command_takes_a_path_text_and_standard_input(
 def test_the_command_says_why_no_job_sizes_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     text = output(capsys, "google/gemma-2-9b")
     assert "21 of 42 layers keep at most 4,096 (sliding)" in text
-    bloom = '{"model_type": "bloom", "hidden_size": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100}'
-    assert "LoRA, bf16 base: not sized, for the layer form of family bloom is not sized yet." in output(capsys, bloom)
+    own_code = '{"model_type": "internlm2", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96, "vocab_size": 100}'
+    said = output(capsys, own_code, "--no-derive")
+    assert "LoRA, bf16 base: not sized, for the layer form of family internlm2 is not sized yet." in said
 
 
 def test_the_command_refuses_in_one_sentence(

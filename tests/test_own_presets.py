@@ -254,7 +254,7 @@ def test_a_path_means_a_config_a_folder_with_one_or_a_folder_of_them(tmp_path: P
 def test_own_models_are_offered_first_or_listed_with_their_reason(tmp_path: Path) -> None:
     base = load_presets()
     config(tmp_path / "zoo" / "lab--Tiny" / "config.json", **TINY)
-    config(tmp_path / "zoo" / "lab--Odd" / "config.json", model_type="seed_oss")
+    config(tmp_path / "zoo" / "lab--Odd" / "config.json", model_type="internlm2")
     own = load_presets(models=[tmp_path / "zoo"])
     assert own.models.keys == ("lab/Tiny", *base.models.keys)
     assert own.models.hidden_size[1] == 640
@@ -297,7 +297,7 @@ def own_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own")
     cards(folder / "cards.csv")
     config(folder / "zoo" / "lab--Tiny" / "config.json", **TINY)
-    config(folder / "zoo" / "lab--Odd" / "config.json", model_type="seed_oss")
+    config(folder / "zoo" / "lab--Odd" / "config.json", model_type="internlm2")
     return folder
 
 
@@ -386,7 +386,7 @@ def test_a_refused_file_leaves_the_workbooks_and_the_files_as_they_are(
 
 
 def test_the_commands_take_them(own_files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = ["--gpu", str(own_files / "cards.csv"), "--model", str(own_files / "zoo")]
+    files = ["--gpu", str(own_files / "cards.csv"), "--model", str(own_files / "zoo"), "--no-derive"]
     chosen = ["--base-model", "lab/tiny", "--gpu-choice", "acme a1", "--adapter-layers", "7"]
     assert main(["lora", *files, *chosen, "--json"]) == 0
     said = capsys.readouterr()

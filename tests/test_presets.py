@@ -113,9 +113,9 @@ def test_every_model_has_a_source_and_every_source_a_model() -> None:
 
 
 def test_what_cannot_be_sized_says_why_and_is_read_as_far_as_plain() -> None:
-    bloom = read_config({"model_type": "bloom", "hidden_size": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100})
-    assert reason_not_sized(bloom, load_presets().layer_forms.keys) == "the layer form of family bloom is not sized yet"
-    assert bloom.hidden_size == 64
+    phi = read_config(PRESETS / "models" / "microsoft--phi-4" / "config.json")._replace(layer_form="new")
+    assert reason_not_sized(phi, load_presets().layer_forms.keys) == "the layer form of family phi3 is not sized yet"
+    assert phi.hidden_size == 5120
     other = read_config({"model_type": "gptj", "n_embd": 64, "n_layer": 2}, unknown="list")
     assert other.why_not == "family gptj is not described: it is not counted" and other.hidden_size == 64
     with pytest.raises(ValueError, match="gptj is not described"):

@@ -332,7 +332,7 @@ def test_a_model_folder_dropped_in_is_offered_and_sized(own_presets: Path, tmp_p
 
 
 def test_every_model_that_is_not_offered_is_listed_with_its_reason(own_presets: Path, tmp_path: Path) -> None:
-    for family in ("seed_oss", "mamba3"):
+    for family in ("internlm2", "mamba3"):
         add_model(own_presets, f"own-lab--{family}", model_type=family)
     unsized = load_presets(own_presets).unsized_models
     assert len(unsized) == 2

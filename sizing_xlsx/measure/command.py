@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from . import models, results, sweep
 from .allocator import BLIND_SPOTS
 from .backends import BACKENDS, one_sentence
 from .checks import CHECKS
+from .own_forms import quiet
 from .result_file import NAME, ResultFile, columns
 from .run import (
     BEYOND_FORMULAS,
@@ -412,11 +412,11 @@ def derive(options: argparse.Namespace) -> int:
     run = make_run(options.job, fields_given(options))
     form = None if options.write is None else _new_form(options, run)
     ready("trace", [run])
-    logging.disable(logging.ERROR)  # what libraries say while they trace is not for the planner
     try:
-        if form is not None:
-            return _write_form(options, run, form)
-        lists = solving.derive(run)
+        with quiet():
+            if form is not None:
+                return _write_form(options, run, form)
+            lists = solving.derive(run)
     except (RuntimeError, TypeError, AttributeError, KeyError, IndexError, NotImplementedError) as error:
         if options.debug:
             raise

@@ -27,9 +27,11 @@ VOCABULARY = 97
 _DENSE_WIDTH = "intermediate_size_mlp"  # Llama 4: of its dense layers, where intermediate_size is an expert's
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
 _CHOSEN = ("num_experts_per_tok", "top_k_experts")
+_ALWAYS_TWO = ("phimoe",)  # families whose router chooses two experts a token, whatever the config says
 _SIDES = (  # of weights
     *("rank", "d", "q", "kv", "ff", "q + 2 kv", "experts", "KV heads", "head", "shared"),
-    *("q_lora_rank", "kv_lora_rank", "nh x key head", "kv_lora_rank + rope head", "nh x (nope + value head)"),
+    *("q_lora_rank", "kv_lora_rank", "nh x key head", "nh x value head"),
+    *("kv_lora_rank + rope head", "nh x (nope + value head)"),
 )
 _EXPERT_WIDTH = ("moe_intermediate_size", "intermediate_size")
 
@@ -95,6 +97,7 @@ def small_run(run: Run, shape: Sequence[int], own_head: bool = True) -> Run:
     fields: dict[str, Any] = {}
     if run.job != "training":
         config = models.config_of(run)
+        chosen = 2 if config.model_type in _ALWAYS_TWO else chosen
         fields |= {name: experts for name in _EXPERTS if getattr(config, name, None)}
         fields |= {name: chosen for name in _CHOSEN if getattr(config, name, None)}
         fields |= {name: 1 for name in ("n_group", "topk_group") if getattr(config, name, None)}
@@ -249,7 +252,8 @@ def widths_of(model: Any, run: Run) -> dict[str, int]:
         widths |= {"kv_lora_rank + rope head": config.kv_lora_rank + config.qk_rope_head_dim}
         widths |= {"nh x (nope + value head)": heads * (config.qk_nope_head_dim + value)}
         widths |= {"rope head": config.qk_rope_head_dim}
-        del widths["head"]  # of these models' configs it is the same
+        for name in ("head", "q", "kv", "q + 2 kv"):  # these have the widths above in their place
+            del widths[name]
     widths |= {**_scores(run, heads), "1": 1}
     for head in ("head", "rope head"):
         widths[f"sequence x {head}"] = run["sequence_length"] * widths.get(head, 0)
@@ -292,12 +296,22 @@ def solve(shapes: Sequence[tuple[Mapping[str, int], int, Counter[Any]]]) -> tupl
             continue
         first = same[0]
         sizes = [int(kept.bytes_per_token) for kept in same]  # kept_by_layers was asked for one token: whole bytes
-        found = _width([widths for widths, _, _ in shapes], [tokens for _, tokens, _ in shapes], sizes)
+        ordered = [_by_module(widths, first.module) for widths, _, _ in shapes]
+        found = _width(ordered, [tokens for _, tokens, _ in shapes], sizes)
         if found is None:
             unsolved.append(f"{first.module}, {first.operation}, {first.dtype}: {sizes} bytes")
         else:
             entries[Entry(first.module, first.operation, first.dtype, *found, 1)] += 1
     return [entry._replace(times=times) for entry, times in entries.items()], unsolved
+
+
+def _by_module(widths: Mapping[str, int], module: str) -> dict[str, int]:
+    """The widths in the order they are tried: those of a token's experts first inside the experts, else last.
+
+    It decides only where each shape has as many experts a token.
+    """
+    inside = "experts" in module
+    return dict(sorted(widths.items(), key=lambda entry: entry[0].startswith("experts per token") != inside))
 
 
 def _width(

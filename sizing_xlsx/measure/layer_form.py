@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..presets.catalogue import not_added
 from ..presets.layer_forms import PARTS
+from ..presets.layers import WINDOWED
 from . import derive, models
 from .derive import SHAPES, Entry, LayerList, Small
 from .models import CannotRun
@@ -35,6 +36,8 @@ _WIDTHS: dict[str, Sum] = {
     "sequence x rope head": {"S_rope": 1},
 }  # fmt: skip
 EAGER = "Eager, scores stored"
+WINDOW = 100  # tokens, fewer than the rows of every small shape have
+PEAKS = 16  # moments of a stretch that may be its largest at shapes of other proportions
 WORDS = 9973  # a vocabulary whose scores outweigh small layers
 _TINY = ("one", "k", "E", "nh", "nkv")  # widths of a few bytes a token, which the formulas of a moment leave out
 _TYPICAL = {"d": 4, "q": 4, "o": 4, "kv": 1, "ff": 11, "k_e": 11, "k_d": 8, "E_e": 40, "E_d": 40, "s": 6}  # proportions
@@ -61,7 +64,7 @@ class _Moment(NamedTuple):
 def form_of(run: Run) -> dict[str, Any]:
     """The layer form of a run's model, in the words of layer_forms.toml: families, source, parts, slots.
 
-    Takes some 20 traces of small shapes. Raises CannotRun where the family cannot be traced, CannotWrite where a
+    Takes some 25 traces of small shapes. Raises CannotRun where the family cannot be traced, CannotWrite where a
     tensor fits no width or no part of the formulas.
     """
     named = {"config": run["config"]} if run["config"] else {"base_model": run["base_model"]}
@@ -71,7 +74,7 @@ def form_of(run: Run) -> dict[str, Any]:
         plain = _with(plain, adapter_targets="All attention")
     smalls = derive.traced_small(plain)
     own_head = smalls[0].run["head_dimension_override"] is not None
-    wide = own_head and any(small.widths["q"] != small.widths["d"] for small in smalls)
+    wide = own_head and any(small.widths.get("q") != small.widths["d"] for small in smalls)
 
     def again(fields: Mapping[str, Any] | None = None, **inputs: Any) -> list[Small]:
         other = _with(plain, **inputs)
@@ -87,16 +90,21 @@ def form_of(run: Run) -> dict[str, Any]:
     base, alone = layers(smalls), dropped()
     uncached = again({"use_cache": False})
     without = layers(uncached)
-    parts = base.parts() | _changes("uncached", alone, without)
+    parts = alone.parts() | {"windowed_layer": base.windowed(alone)} | _changes("uncached", alone, without)
     parts |= _changes("cache", alone, base)
     if not eager:
         undropped = dict.fromkeys(("attention_dropout", "attn_pdrop"), 0.0)
         parts |= _changes("eager", alone, dropped(undropped, attention_implementation=EAGER))
+    if window := _window(plain):
+        parts |= _changes("masked", alone, dropped({window: WINDOW}))
     parts |= _outside(smalls)
-    parts["working"] = _less(
-        _made(again(activation_checkpointing="On"), _recomputed_peak), _big(without.whole(), smalls)
-    )
-    parts |= {"norm_working": _added(smalls, _norm_peak), "last_layer_working": _added(smalls, _mlp_peak)}
+    checkpointed = again(activation_checkpointing="On")
+    parts["working"] = _less(_made(checkpointed, _recomputed_peaks), _big(without.whole(), smalls))
+    parts |= _boundaries(checkpointed)
+    if "d" not in parts["final_norm"]:  # it reads what the layer below it has made and keeps: count it as its own
+        stream = {"d": 2 + parts["boundary"]["d"]}
+        parts |= {"final_norm": _plus(parts["final_norm"], stream), "lowest": _less(parts["lowest"], stream)}
+    parts |= {"norm_working": _added(smalls, _norm_peaks), "last_layer_working": _added(smalls, _mlp_peaks)}
     parts |= _loss(plain, own_head)
     made = {name: part for name in PARTS if (part := {width: n for width, n in parts.get(name, {}).items() if n})}
     _check(made)
@@ -119,6 +127,15 @@ def _attention(run: Run) -> tuple[Run, bool]:
         return stored, True
 
 
+def _window(run: Run) -> str:
+    """The field of a model's window; "" where no layer has one."""
+    config = models.config_of(run)
+    kinds = getattr(config, "layer_types", None)
+    if kinds is not None and not any(WINDOWED.get(kind, False) for kind in kinds):
+        return ""
+    return next((field for field in ("attention_chunk_size", "sliding_window") if getattr(config, field, None)), "")
+
+
 def _source() -> str:
     return "traced with " + ", ".join(
         f"{package} {version(package).partition('+')[0]}" for package in ("torch", "transformers", "peft")
@@ -132,7 +149,7 @@ class _Layers:
     def __init__(self, lists: Sequence[LayerList], wide: bool) -> None:
         for found in lists:
             if found.unsolved:
-                raise CannotWrite(f"a layer keeps a tensor that fits no width: {found.unsolved[0]}")
+                raise CannotWrite(f"what a layer keeps fits no width of the model: {found.unsolved[0]}")
         self.wide = wide
         self.lists = lists
         self.lowest = next(found for found in lists if 0 in found.layers)
@@ -141,12 +158,12 @@ class _Layers:
 
     def parts(self) -> dict[str, Sum]:
         """norms, attention, MLP and so on, and what the lowest layer lacks."""
-        common = sorted((self._common(found) for found in self.upper), key=lambda one: one["layer"].get("one", 0))
+        common = self._kinds()
         if any(other[part] != common[0][part] for other in common for part in ("norms", "attention")):
             raise CannotWrite(
                 "its layers are of more than one kind of attention, which a derived form cannot tell apart"
             )
-        made: dict[str, Sum] = {**common[0], "windowed_layer": _less(common[-1]["layer"], common[0]["layer"])}
+        made: dict[str, Sum] = dict(common[0])
         for found in self.lists:
             sums = _by_part(found, self.wide)
             made |= {name: sums[name] for name in ("mlp", "moe", "shared", "moe_layer") if sums.get(name)}
@@ -156,13 +173,22 @@ class _Layers:
         made["lowest_layer"] = _less(lowest["layer"], common[0]["layer"])
         return made
 
+    def windowed(self, dropped: _Layers) -> Sum:
+        """Bytes a layer that layers with a window keep more while the output is held."""
+        return _less(self._kinds()[-1]["layer"], dropped._kinds()[0]["layer"])
+
+    def _kinds(self) -> list[dict[str, Sum]]:
+        """What the kinds of upper layers have in common, those with a window last."""
+        return sorted((self._common(found) for found in self.upper), key=lambda one: one["layer"].get("one", 0))
+
     def _common(self, found: LayerList) -> dict[str, Sum]:
         sums = _by_part(found, self.wide)
         return {name: sums.get(name, {}) for name in ("norms", "attention", "layer", "rope_layer")}
 
     def of_upper(self) -> tuple[Sum, Sum]:
-        """Bytes a token and bytes a layer of an upper layer, without adapters."""
-        sums = _by_part(self.upper[0], self.wide)
+        """Bytes a token and bytes a layer of an upper layer without adapters: of one that has a mask, if any has."""
+        masked = [found for found in self.upper if any(entry.width == "sequence" for entry in found.entries)]
+        sums = _by_part([*masked, *self.upper][0], self.wide)
         layer = ("layer", "moe_layer", "rope_layer")
         return _plus(*(part for name, part in sums.items() if name not in layer)), _plus(
             *(sums.get(name, {}) for name in layer)
@@ -276,18 +302,37 @@ def _solved(kept: Sequence[tuple[Small, list[Kept]]], strict: bool = True) -> tu
     entries, unsolved = derive.solve([(small.widths, small.tokens, Counter(found)) for small, found in kept])
     if unsolved:
         raise CannotWrite(f"a tensor fits no width: {unsolved[0]}")
-    known = [entry for entry in entries if "rank" not in entry.width]
+    known = [entry for entry in entries if "rank" not in entry.width.split()]  # of an adapter
     token = _plus(*(_sum(entry, True, "") for entry in known if entry.per_token))
     return token, _plus(*(_sum(entry, True, "") for entry in known if not entry.per_token and entry.width in _WIDTHS))
 
 
+def _boundaries(smalls: Sequence[Small]) -> dict[str, Sum]:
+    """What checkpointed layers keep beyond a 16-bit input: their own output, which is the next one's, and the first."""
+    found: list[tuple[int, int]] = []
+    for small in smalls:
+        recorder, values = small.traced.recorder, small.tokens * small.widths["d"]
+        alive = [recorder.all[number] for number in sorted(_alive(recorder, small.traced.marks["forward"][1]))]
+        streams = [one for one in alive if one.phase == "forward" and one.shape[-1:] == (small.widths["d"],)]
+        places = [layer_path(one.module, small.prefix) for one in streams]
+        second = [one.exact for one, place in zip(streams, places, strict=True) if place is not None and place[0] == 0]
+        first = [one.exact for one in streams[: next((at for at, place in enumerate(places) if place), 0)]]
+        found.append((sum(second) // values, sum(first) // values))
+    if len(set(found)) > 1 or not all(found[0]):
+        raise CannotWrite(
+            f"its checkpointed layers keep {found[0][0]} bytes a value of hidden width, which is no input"
+        )
+    second_bytes, first_bytes = found[0]
+    return {"boundary": {"d": second_bytes - 2}, "lowest_boundary": {"d": first_bytes - second_bytes}}
+
+
 # ------------------------------------------------------------------------------------------------ moments
-def _made(smalls: Sequence[Small], where: Callable[[Small], int]) -> Sum:
+def _made(smalls: Sequence[Small], where: Callable[[Small], list[int]]) -> Sum:
     """What backward has made and still holds at a moment, a token."""
     return _largest_of(smalls, where, lambda moments: _tokens(smalls, [one.made for one in moments]))
 
 
-def _added(smalls: Sequence[Small], where: Callable[[Small], int]) -> Sum:
+def _added(smalls: Sequence[Small], where: Callable[[Small], list[int]]) -> Sum:
     """What a moment of backward adds to what forward kept, a token."""
 
     def less_gone(moments: Sequence[_Moment]) -> Sum:
@@ -306,20 +351,26 @@ def _big(one: Mapping[str, int], smalls: Sequence[Small]) -> Sum:
     """A sum without widths of a few bytes, and all that is as wide as the hidden size under its name."""
     total: Counter[str] = Counter()
     for width, number in one.items():
-        same = width in ("q", "kv") and all(small.widths[width] == small.widths["d"] for small in smalls)
+        same = width in ("q", "kv") and all(small.widths.get(width) == small.widths["d"] for small in smalls)
         total["d" if same else width] += number
     return {width: number for width, number in total.items() if number and width not in _TINY}
 
 
 def _largest_of(
-    smalls: Sequence[Small], where: Callable[[Small], int], summed: Callable[[Sequence[_Moment]], Sum]
+    smalls: Sequence[Small], where: Callable[[Small], list[int]], summed: Callable[[Sequence[_Moment]], Sum]
 ) -> Sum:
-    """The moment in words of widths. A step has the same events at every shape; which of them is the largest moment
-    may differ, and the one counts that is the largest where ranks and heads are small beside the other widths."""
-    counts = [where(small) for small in smalls]
+    """The largest of a stretch's moments in words of widths. A step has the same events at every shape; which of its
+    peaks is the largest may differ, and the one counts that is so where ranks and heads are small beside the others."""
+    peaks = [where(small) for small in smalls]
     if len({len(small.traced.recorder.events) for small in smalls}) > 1:
-        return summed([_at(small, count) for small, count in zip(smalls, counts, strict=True)])
-    sums = [summed([_at(small, count) for small in smalls]) for count in dict.fromkeys(counts)]
+        return summed([_at(small, counts[0]) for small, counts in zip(smalls, peaks, strict=True)])
+    sums = []
+    for count in dict.fromkeys(count for counts in peaks for count in counts):
+        try:
+            sums.append(summed([_at(small, count) for small in smalls]))
+        except CannotWrite:
+            if any(count == counts[0] for counts in peaks):
+                raise
 
     def size(one: Sum) -> tuple[int, int]:  # of experts first: the formulas know the way back to the tokens
         experts = one.get("k_e", 0) + one.get("E_e", 0)
@@ -355,24 +406,24 @@ def _alive(recorder: Any, count: int) -> set[int]:
     return alive
 
 
-def _norm_peak(small: Small) -> int:
-    """The largest moment of backward until the final norm is done with."""
-    return _largest(small, small.traced.marks["backward"][0], _final_norm_gone(small))
+def _norm_peaks(small: Small) -> list[int]:
+    """The largest moments of backward until the final norm is done with."""
+    return _peaks(small, small.traced.marks["backward"][0], _final_norm_gone(small))
 
 
-def _recomputed_peak(small: Small) -> int:
-    """The largest moment of backward from there on: of the last layer, made anew."""
-    return _largest(small, _final_norm_gone(small), small.traced.marks["backward"][1])
+def _recomputed_peaks(small: Small) -> list[int]:
+    """The largest moments of backward from there on: of the last layer, made anew."""
+    return _peaks(small, _final_norm_gone(small), small.traced.marks["backward"][1])
 
 
-def _mlp_peak(small: Small) -> int:
-    """The largest moment of the backward of the last layer's MLP."""
+def _mlp_peaks(small: Small) -> list[int]:
+    """The largest moments of the backward of the last layer's MLP."""
     recorder, marks = small.traced.recorder, small.traced.marks
     kept = _alive(recorder, marks["backward"][0])
     last = max(place[0] for number in kept if (place := layer_path(recorder.all[number].module, small.prefix)))
     mlp = {number for number in kept if _is_of_mlp(layer_path(recorder.all[number].module, small.prefix), last)}
     freed = [at for at, (number, size) in enumerate(recorder.events, 1) if not size and number in mlp]
-    return _largest(small, freed[0], freed[-1])
+    return _peaks(small, freed[0], freed[-1])
 
 
 def _is_of_mlp(place: tuple[int, str] | None, last: int) -> bool:
@@ -383,8 +434,8 @@ def _final_norm_gone(small: Small) -> int:
     """How many events there were when backward let go of the final norm's input."""
     recorder, marks = small.traced.recorder, small.traced.marks
     kept = _alive(recorder, marks["backward"][0])
-    norm = [number for number in kept if _is_norm(recorder.all[number].module)]
-    outer = [number for number in norm if layer_path(recorder.all[number].module, small.prefix) is None]
+    layers = [number for number in kept if layer_path(recorder.all[number].module, small.prefix)]
+    outer = [number for number in kept if number > max(layers) and _is_norm(recorder.all[number].module)]
     if not outer:
         return marks["backward"][0]
     largest = max(outer, key=lambda number: recorder.all[number].exact)
@@ -393,19 +444,27 @@ def _final_norm_gone(small: Small) -> int:
 
 def _largest(small: Small, first: int, last: int) -> int:
     """How many events there were at the largest moment between two."""
-    recorder = small.traced.recorder
+    return _peaks(small, first, last)[0]
+
+
+def _peaks(small: Small, first: int, last: int) -> list[int]:
+    """How many events there were at the peaks between two, the largest first."""
     sizes: dict[int, int] = {}
-    total = peak = 0
-    at_peak = first
-    for at, (number, size) in enumerate(recorder.events[:last], 1):
+    total = 0
+    peaks = [(0, -first)]
+    for at, (number, size) in enumerate(small.traced.recorder.events[:last], 1):
         if size:
             sizes[number] = size
             total += size
         else:
             total -= sizes.pop(number)
-        if at > first and total > peak:
-            peak, at_peak = total, at
-    return at_peak
+        if at <= first:
+            continue
+        if peaks[-1][1] == 1 - at and total > peaks[-1][0]:  # still rising
+            peaks[-1] = (total, -at)
+        elif size:
+            peaks.append((total, -at))
+    return [-at for _, at in sorted(peaks, reverse=True)[:PEAKS]]
 
 
 def _loss(plain: Run, own_head: bool) -> dict[str, Sum]:

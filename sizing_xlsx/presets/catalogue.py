@@ -274,6 +274,8 @@ FORM_PARTS = {  # of layer_forms.toml, those that formulas look up: part -> widt
     "plain": ("q", "kv", "nh"),
     "lowest": ("d", "one"),
     "final_norm": ("d", "one"),
+    "boundary": ("d",),
+    "lowest_boundary": ("d",),
     "working": ("d", "ff", "k_e", "k_d", "E_e", "s"),
     "norm_working": ("d",),
     "last_layer_working": ("d", "ff"),
@@ -300,7 +302,7 @@ CUDA_VENDOR = "NVIDIA"
 class OwnRow(NamedTuple):
     """A row that a planner added."""
 
-    table: str  # models or gpus
+    table: str  # models, gpus or layer_forms
     name: str
     file: str  # its name, without the folders above it
     why_not: str  # of a model that is not offered
@@ -453,8 +455,12 @@ def form_rows(forms: Mapping[str, LayerForm]) -> list[Row]:
 
 
 def not_added(parts: Mapping[str, Mapping[str, int]]) -> list[tuple[str, str]]:
-    """Parts and widths of a layer form whose bytes no formula adds up, though others of the same part are."""
-    return [
+    """Parts and widths of a layer form whose bytes no formula adds up, though others of the same part are.
+
+    A cache apart from what layers keep is known of latent attention alone.
+    """
+    cache = [("cache", width) for width in parts.get("cache", {}) if width not in ("kvl", "rope")]
+    return cache + [
         (part, width)
         for part, widths in FORM_PARTS.items()
         for width in parts.get(part, {})

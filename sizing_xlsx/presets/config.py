@@ -434,7 +434,9 @@ def _variant(raw: Content, where: str, family: Family, part: str) -> Family:
     reader = Fields(raw, where, family, part)
     values: dict[str, bool | int | str] = {}
     for field, default in family.switches.items():
-        if isinstance(default, str):
+        if _means_none(raw, field, family):
+            values[field] = 0
+        elif isinstance(default, str):
             stated = raw.get(field)
             values[field] = stated if isinstance(stated, str) else default
         elif isinstance(default, bool):
@@ -447,10 +449,16 @@ def _variant(raw: Content, where: str, family: Family, part: str) -> Family:
     return family
 
 
+def _means_none(raw: Content, field: str, family: Family) -> bool:
+    """Whether a field is null where that means there is none, and not what the class takes."""
+    none = any(field in family.names.get(ours, ()) for ours in _NULL_IS_NONE)
+    return none and field in raw and raw[field] is None
+
+
 def _variant_origins(fields: Fields, family: Family) -> None:
     """Switches that the file leaves to the class are assumed."""
     for field in family.switches:
-        if fields.raw.get(field) is None:
+        if fields.raw.get(field) is None and not _means_none(fields.raw, field, family):
             fields.assumed[fields.part + field] = None
 
 

@@ -63,6 +63,8 @@ PARTS = {
     "kbit_moe_layer": "the same, bytes a layer: the router's 16-bit copy",
     "kbit_cache": "cache in addition then",
     "kbit_working": "working then, checkpointed or not",
+    "boundary": "checkpointed: what a layer's input takes more, where what runs between layers is fp32 anyway",
+    "lowest_boundary": "the same of the lowest layer's input, in addition",
     "working": "checkpointed: what backward adds to one layer made anew; the final norm's part is gone",
     "norm_working": "not checkpointed: what the final norm's backward adds to all that is kept",
     "last_layer_working": "not checkpointed: what the last layer's backward adds to what is kept, less what is gone",

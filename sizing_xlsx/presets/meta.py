@@ -388,7 +388,7 @@ def _described(name: str, family: str, model: Any, text: Any, torch: Any, stated
     return Architecture(
         name=name,
         family=family,
-        why_not=f"the layer form of family {_language_family(family, text)} is not sized yet",
+        why_not=f"family {_language_family(family, text)} is not described: it is counted, not sized",
         assumed=tuple(assumed),
         origins=origins,
         notes=("counted module by module, as transformers builds it",),

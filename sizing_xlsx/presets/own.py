@@ -8,7 +8,7 @@ card is a line of a file; see card_file.py. A layer form is a table of a file in
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .card_file import read_cards
@@ -47,7 +47,7 @@ def with_own(
     which are refused otherwise. Raises ValueError, one sentence with the file, the line, the column, the value and
     what is right.
     """
-    presets = with_forms(presets, layer_forms)
+    presets = with_forms(presets, layer_forms, skipped=skipped)
     known_models = {model.name.casefold(): model.name for model in (*presets.sized_models, *presets.unsized_models)}
     known_cards = {name.casefold(): name for name in presets.gpus.keys}
     added: list[tuple[Architecture, Path]] = []
@@ -89,33 +89,49 @@ def with_own(
     )
 
 
-def with_forms(presets: Presets, paths: Iterable[str | Path]) -> Presets:
-    """The presets with more layer forms; models of theirs that were only counted can then be sized."""
-    own = {name: form for path in paths for name, form in _own_forms(Path(path), presets).items()}
+def with_forms(presets: Presets, paths: Iterable[str | Path], *, skipped: list[str] | None = None) -> Presets:
+    """The presets with more layer forms; models of theirs that were only counted can then be sized.
+
+    skipped: takes the names of forms that are known already, which are refused otherwise.
+    """
+    own: dict[str, LayerForm] = {}
+    rows: list[OwnRow] = []
+    for path in map(Path, paths):
+        found = _own_forms(path, {**presets.forms, **own}, skipped)
+        own |= found
+        rows += _own("layer_forms", [(name, path, "") for name in found])
     if not own:
         return presets
     forms = {**presets.forms, **own}
     now = [model._replace(why_not="") for model in presets.unsized_models if model.layer_form in own]
     unsized = [model for model in presets.unsized_models if model.layer_form not in own]
+    order = {row.name: at for at, row in enumerate(presets.own) if row.table == "models"}
+    sized = sorted([*presets.sized_models, *now], key=lambda model: order.get(model.name, len(presets.own)))
+    offered = {model.name for model in now}
+    others = [row._replace(why_not="") if row.name in offered else row for row in presets.own]
     return presets._replace(
         forms=forms,
         layer_forms=form_table(forms, presets.framework_forms),
         layer_form_rows=form_rows({**forms, **presets.framework_forms}),
-        models=model_table([*presets.sized_models, *now], presets.storage_formats) if now else presets.models,
-        sized_models=[*presets.sized_models, *now],
+        models=model_table(sized, presets.storage_formats) if now else presets.models,
+        sized_models=sized,
         unsized_models=unsized,
         counted_models=counted_table(unsized, presets.storage_formats),
+        own=tuple(sorted([*others, *rows], key=lambda row: row.table != "layer_forms")),
     )
 
 
-def _own_forms(path: Path, presets: Presets) -> dict[str, LayerForm]:
+def _own_forms(path: Path, known: Mapping[str, LayerForm], skipped: list[str] | None) -> dict[str, LayerForm]:
     """The layer forms of a file, checked to be new and such as the formulas add up."""
     found, where = read_layer_forms(path), one_line(str(path))
     if not found:
         raise ValueError(f"{where} holds no layer form; it should hold a table for each, as derive --write makes it")
+    if skipped is not None:
+        skipped += [name for name in found if name in known]
+        found = {name: form for name, form in found.items() if name not in known}
     for name, form in found.items():
         place = f"{where}: [{one_line(name)}]"
-        if name in presets.forms:
+        if name in known:
             raise ValueError(f"{place} is a layer form of the catalogue already; leave it out")
         missing = [part for part in NEEDED_PARTS if part not in form.parts]
         if missing or "V" not in form.parts["loss_forward"]:

@@ -121,7 +121,8 @@ VOCABULARY: Mapping[str, str] = {
     "record": "title sentence workbook facts[3] opened own packed part{number}",
     "reference": """
         presets.title presets.sentence presets.name presets.source presets.source_of_all{source} presets.why
-        presets.own{file} presets.own_reason{file,reason} presets.no_source presets.not_offered presets.not_counted
+        presets.own{file} presets.own_form{file,source}
+        presets.own_reason{file,reason} presets.no_source presets.not_offered presets.not_counted
         presets.not_counted_columns[3]
         gpus.title gpus.sentence gpus.gpu gpus.note gpus.unknown gpus.sources gpus.source{figure,source}
         gpus.columns.vendor[2] gpus.columns.architecture[2] gpus.columns.marketed_gb[2] gpus.columns.usable_bytes[2]

@@ -290,6 +290,18 @@ def form_final_norm_token(layer_forms: Any, form_row: Any) -> Any:
     return layer_forms.final_norm_one[form_row]
 
 
+@term("bytes per value", source=_FORM, label="Form: checkpointed layers' inputs, more in hidden width")
+def form_boundary_hidden(layer_forms: Any, form_row: Any) -> Any:
+    """Checkpointed layers' inputs, more in hidden width: where what runs between layers is fp32 anyway."""
+    return layer_forms.boundary_d[form_row]
+
+
+@term("bytes per value", source=_FORM, label="Form: the lowest layer's input, more in hidden width")
+def form_lowest_boundary_hidden(layer_forms: Any, form_row: Any) -> Any:
+    """The checkpointed lowest layer's input, more in hidden width than those of the others."""
+    return layer_forms.lowest_boundary_d[form_row]
+
+
 @term("bytes per value", source=_FORM, label="Form: working tensors of a checkpointed layer, hidden width")
 def form_working_hidden(layer_forms: Any, form_row: Any) -> Any:
     """Working tensors of a checkpointed layer, hidden width."""

@@ -504,10 +504,16 @@ def kept_per_token(
 
 @term("bytes", source=_TRACE)
 def layer_boundary(
-    fp32_stream: Any, fp32_bytes: Any, bf16_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any
+    fp32_stream: Any,
+    fp32_bytes: Any,
+    bf16_bytes: Any,
+    form_boundary_hidden: Any,
+    tokens_per_micro_batch: Any,
+    hidden_size: Any,
 ) -> Any:
     """What a checkpointed layer keeps: its input, in the precision of what runs between the layers."""
-    return when(fp32_stream > 0, fp32_bytes, bf16_bytes) * tokens_per_micro_batch * hidden_size
+    width = when(fp32_stream > 0, fp32_bytes, bf16_bytes + form_boundary_hidden)
+    return width * tokens_per_micro_batch * hidden_size
 
 
 @term("bytes", source=_TRACE)
@@ -517,12 +523,15 @@ def first_boundary(
     rest_prepared: Any,
     fp32_bytes: Any,
     bf16_bytes: Any,
+    fp32_stream: Any,
+    form_lowest_boundary_hidden: Any,
     tokens_per_micro_batch: Any,
     hidden_size: Any,
 ) -> Any:
-    """With norms alone in fp32 the embeddings' output, the first boundary, stays in 16 bit: what that saves."""
-    less = (1 - trains_head) * (kbit_prepared - rest_prepared)
-    return less * (fp32_bytes - bf16_bytes) * tokens_per_micro_batch * hidden_size
+    """What the first boundary, the embeddings' output, saves: it stays in 16 bit with norms alone in fp32."""
+    prepared = (kbit_prepared - rest_prepared) * (fp32_bytes - bf16_bytes)
+    less = when(fp32_stream > 0, prepared, 0 - form_lowest_boundary_hidden)
+    return (1 - trains_head) * less * tokens_per_micro_batch * hidden_size
 
 
 @term("bytes", source=_TRACE)

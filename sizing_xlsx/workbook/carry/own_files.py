@@ -1,4 +1,4 @@
-"""Models and cards that a planner added at an earlier build, read again out of the workbook."""
+"""Models, cards and layer forms that were added at an earlier build, read again out of the workbook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...presets.own import with_own
-from .record import OwnFile
+from .record import LAYER_FORMS, OwnFile
 
 if TYPE_CHECKING:
     from ...presets.catalogue import Presets
@@ -23,7 +23,7 @@ def with_kept(presets: Presets, files: Iterable[OwnFile]) -> tuple[Presets, list
     gave_way: list[str] = []
     refused: list[str] = []
     with tempfile.TemporaryDirectory(prefix="sizing-xlsx-") as folder:
-        for at, kept in enumerate(dict.fromkeys(files)):
+        for at, kept in enumerate(sorted(dict.fromkeys(files), key=_forms_first)):
             known = given.get((kept.kind, kept.file))
             if known is not None:
                 if known != kept.text:
@@ -35,14 +35,18 @@ def with_kept(presets: Presets, files: Iterable[OwnFile]) -> tuple[Presets, list
             source = path.parent if path.name == "config.json" else path
             skipped: list[str] = []
             try:
-                models, gpus = ([source], []) if kept.kind == "models" else ([], [path])
-                presets = with_own(presets, models, gpus, skipped=skipped)
+                presets = with_own(presets, **{kept.kind: [source]}, skipped=skipped)
             except ValueError as error:
                 refused.append(f"{kept.file}: {str(error).replace(str(path.parent), '').lstrip('/: ')}")
             gave_way += [
                 f"{name} of {kept.file}: the one of the same name that is known now is used" for name in skipped
             ]
     return presets, gave_way, refused
+
+
+def _forms_first(file: OwnFile) -> bool:
+    """Layer forms before the models that are sized with them."""
+    return file.kind != LAYER_FORMS
 
 
 def _safe(file: str) -> list[str]:

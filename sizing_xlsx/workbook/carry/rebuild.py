@@ -8,7 +8,7 @@ another program stops the build, and nothing is touched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,8 +68,15 @@ class Found:
         self.unsafe = self.book.unsafe()
 
 
-def rebuild(output: Path, presets: Presets | None = None, folder: Path | None = None) -> list[Report]:
+def rebuild(
+    output: Path,
+    presets: Presets | None = None,
+    folder: Path | None = None,
+    completed: Callable[[Presets], Presets] | None = None,
+) -> list[Report]:
     """Write every workbook into a folder; what was done with those that were there.
+
+    completed: what is still to be done to the presets once the planner's own files in those workbooks are among them.
 
     Where the folder holds a results file (verify-results.csv), its runs stand on Validation. All workbooks are made
     first; either all are put in place or none. Raises ValueError, one sentence, for presets, results or workbooks that
@@ -80,6 +87,7 @@ def rebuild(output: Path, presets: Presets | None = None, folder: Path | None = 
     found = {name: Found(path, name) for name, (_, path) in finals.items() if path.exists()}
     kept = [file for there in found.values() if there.record for file in there.record.files]
     known, gave_way, refused = with_kept(given, kept)
+    known = completed(known) if completed else known
     build = _Build(known, folder, results_in(output, known), {own.file for own in given.own})
     made = [build.workbook(name, template, final, found.get(name)) for name, (template, final) in finals.items()]
     output.mkdir(parents=True, exist_ok=True)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 TITLE = "Record"
 FORMAT = 1  # of the map; a program refuses those that it does not know
 INPUTS, OPENED_ON, ALLOWED = "Record_Inputs_List", "Record_Opened_On_List", "Record_Allowed_List"
+LAYER_FORMS = "layer_forms"  # a kind of own file
 KINDS, FILES, CONTENTS = "Record_Kinds_List", "Record_Files_List", "Record_Contents_List"
 MAP = "Record_Map_List"
 _FACTS = ("Record_Format", "Record_Version", "Record_Job")
@@ -38,7 +39,10 @@ Grid = dict[tuple[int, int], int]  # row and column from 0 -> digest
 
 
 class OwnFile(NamedTuple):
-    """A file of a planner's own models or cards. kind: models or gpus. file: its name, with the folder of a config."""
+    """A file of a planner's own models, cards or layer forms; those that were derived for his models count as his.
+
+    kind: models, gpus or layer_forms. file: its name, with the folder of a config.
+    """
 
     kind: str
     file: str

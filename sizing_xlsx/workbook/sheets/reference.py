@@ -94,8 +94,12 @@ def _sources(book: Book, name: str) -> dict[str, str]:
         "layer_forms": [(row["name"], row["source"]) for row in book.presets.layer_form_rows],
     }[name]
     words = book.template["reference"]["presets"]
-    own = {row.name: filled(words["own"], file=row.file) for row in book.presets.own if row.table == name}
-    return {key: source or "" for key, source in rows} | own
+    of_rows = {key: source or "" for key, source in rows}
+    for row in book.presets.own:
+        if row.table == name:  # a layer form says itself how it was found
+            said = words["own_form"] if name == "layer_forms" else words["own"]
+            of_rows[row.name] = filled(said, file=row.file, source=of_rows.get(row.name, ""))
+    return of_rows
 
 
 def _unsized(book: Book, row: int, last: int) -> int:

@@ -185,12 +185,12 @@ def _typed(book: Book, sensitivity: Sensitivity) -> None:
     columns = _columns(sensitivity)
     ws.set_row(_GRID, _header_height(book, sensitivity))
     book.put(ws, _GRID, 1, words["corner"], styles["th"])
-    for axis, name in enumerate(("Row", "Column")):
+    for axis, name in enumerate(("row", "column")):
         for at in range(sensitivity.size):
             row, column = _place(axis, at)
             style = styles.variant("g_text_r", format="n0", wrap=axis == 1, shrink=axis == 0)
             book.put(ws, row, column, sensitivity.values[axis][at], style)
-            book.define(f"Sensitivity_{name}_{at + 1}", TITLE, row, column)
+            book.define(f"Sensitivity_{name.capitalize()}_{at + 1}", TITLE, row, column)
             ws.data_validation(
                 row, column, row, column,
                 {"validate": "length", "criteria": "between", "minimum": 0, "maximum": _LONGEST,
