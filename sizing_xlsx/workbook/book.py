@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .sheets.compare import Compare
     from .sheets.crossover import Crossover
     from .sheets.levers import Levers
+    from .sheets.lookups import Lookups
     from .sheets.search import Search
     from .sheets.sensitivity import Sensitivity
     from .sheets.what_if import WhatIf
@@ -87,6 +88,7 @@ class Book:
     search: Search
     sensitivity: Sensitivity
     scenarios: Scenarios
+    lookups: Lookups
     scenario_place: Place | None = None
     public_runs: PublicRuns | None = None  # of those workbooks whose template asks for them
     chart_data_runs: int  # rows of Chart data, from 0, between which the figures of Validation's charts stand

@@ -25,6 +25,7 @@ from .sheets import (
     compare,
     crossover,
     levers,
+    lookups,
     notes,
     overrides,
     public_runs,
@@ -52,7 +53,7 @@ SHEETS = (
     "Start", "Sizing", "Compare", "Levers", "Crossover", "Sensitivity", "Scenarios",
     "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks", "Chart data",
     "What-if", "Compare workings", "Search workings", "Crossover workings", "Sensitivity workings", "Scenario workings",
-    "Validation workings", "Public workings", "Notes", record.TITLE,
+    "Validation workings", "Public workings", lookups.TITLE, "Notes", record.TITLE,
 )  # fmt: skip
 
 
@@ -157,6 +158,7 @@ def write_book(
     for plan in (chart_data.plan, compare.plan, search.plan, levers.plan, crossover.plan, sensitivity.plan):
         plan(book)
     scenarios.plan(book)
+    lookups.plan(book)
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
         book.say(key, sentence(text, book.sym))
@@ -166,7 +168,7 @@ def write_book(
     for write in (
         start.write, sizing.write, compare.write, levers.write, crossover.write, sensitivity.write, scenarios.write,
         overrides.write, validation.write, reference.write, workings.write, checks.write, chart_data.write,
-        what_if.write, search.write, summary.write, notes.write, record.write,
+        what_if.write, search.write, summary.write, lookups.write, notes.write, record.write,
     ):  # fmt: skip
         write(book)
     book.sheet("Sizing").activate()

@@ -28,6 +28,9 @@ VOCABULARY: Mapping[str, str] = {
         own_runs.skipped.other_backend own_runs.skipped.not_run own_runs.skipped.failed own_runs.skipped.no_formulas
         own_runs.skipped.unknown_setting own_runs.skipped.replaced
     """,
+    "functions": """
+        lookups lists list_columns[4] jobs
+    """,
     "start": """
         sentence evidence* answers* title{title} evidence_name guide* sheets.name sheets.headers.question
         sheets.headers.get sheets.headers.enter sheets.headers.sheet sheets.rows* figures.name figures.headers.term

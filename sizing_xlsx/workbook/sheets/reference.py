@@ -11,6 +11,7 @@ from ...formula.expression import Expr, children
 from ...formula.expression import name as symbol_of
 from ...formula.render import column_name, sheet_formula
 from ...formula.table import Table
+from ...functions.vocabulary import vocabulary
 from .. import page
 from ..book import Raw
 from ..inputs import prompt
@@ -58,7 +59,7 @@ _STEPS = {
 _STEP_WIDTH = 16  # characters
 _COLUMN = "column "  # before the name of a column, for a term may have the same
 _OWN_TABLES = ("models", "training_models", "storage_formats", "stacks", "layer_forms")
-_NAMED = ("cuda",)  # columns that sheets read, whatever the formulas do
+_NAMED = ("cuda", *vocabulary().gpu_fields.values())  # columns that sheets and functions read, whatever formulas do
 _USABLE = {"usable_gb": "bytes_per_gb", "usable_mib": "bytes_per_mib"}  # beside the bytes; nvidia-smi counts in MiB
 _TYPED: dict[str, dict[str, Any]] = {  # columns of a planner's own to change, and the rule for each
     "price_usd_per_hour": {"validate": "decimal", "minimum": 0, "maximum": 100_000},

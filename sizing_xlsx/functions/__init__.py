@@ -1,0 +1,63 @@
+"""The Excel functions in Python: what =GPU_FITS(...) computes, on every surface.
+
+from sizing_xlsx import functions
+
+functions.call("GPU_FITS", "Llama-3.1-8B", "H100 SXM5 80GB", 8, 2048)
+functions.call("GPU_MEMORY", "Llama-3.1-8B", "H100 SXM5 80GB", 8, 2048, item="Activations", job="QLoRA")
+
+faults      what a function says where it cannot answer
+values      values as a spreadsheet hands them over
+names       which name of a list a text means
+vocabulary  presets/functions.toml: job keywords, order of arguments, further words
+desk        the catalogue and its jobs, and what the arguments of a call mean over them
+signature   what a function is
+registry    the functions, each once
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from .faults import CODES, UNKNOWN, WRONG, Fault
+
+if TYPE_CHECKING:
+    from .desk import Desk
+    from .signature import Function
+
+__all__ = ["CODES", "UNKNOWN", "WRONG", "Fault", "call", "default_desk", "registered"]
+
+
+def registered() -> dict[str, Function]:
+    """Every function by its name."""
+    from .registry import FUNCTIONS
+
+    return FUNCTIONS
+
+
+@lru_cache(maxsize=1)
+def default_desk() -> Desk:
+    """The functions over the catalogue that travels with the package."""
+    from .desk import Desk
+
+    return Desk()
+
+
+def call(name: str, *given: Any, at: Desk | None = None, **named: Any) -> Any:
+    """The value of a function: a truth value, a number, a text, or a table as a list of rows, its headings first.
+
+    name: without regard to case. given, named: its arguments; blank ones count as left out. at: the catalogue that it
+    is asked of. Raises Fault, with the code and one sentence that names the argument, its value and what is right.
+    """
+    from ..formula.domains import nearest
+    from .values import arguments
+
+    known = registered()
+    function = known.get(name.upper())
+    if function is None:
+        raise Fault(WRONG, f"function is {name!r}; there is none of that name{nearest(name, tuple(known))}")
+    values = arguments(function.name, function.arguments, given, named)
+    for needed in function.arguments[: function.required]:
+        if needed not in values:
+            raise Fault(WRONG, f"{needed} is empty; {function.name} needs it")
+    return function.compute(at or default_desk(), values)

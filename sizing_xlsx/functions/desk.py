@@ -1,0 +1,128 @@
+"""Where functions are computed: the catalogue, its jobs, and what the arguments of a call mean over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..formula import domains
+from ..formula.declare import Choice
+from .faults import UNKNOWN, WRONG, Fault
+from .names import Names
+from .values import number
+from .vocabulary import Keyword, Vocabulary, vocabulary
+
+if TYPE_CHECKING:
+    from ..formula.job import Job
+    from ..presets.catalogue import Presets
+
+Values = Mapping[str, Any]
+JOB, DEFAULT_JOB = "job", "LoRA"
+WHAT = {  # table -> what one of its rows is
+    "models": "model", "training_models": "model", "gpus": "card", "storage_formats": "storage format",
+    "stacks": "training stack",
+}  # fmt: skip
+CATALOGUE = ("models", "training_models", "gpus")  # a name that these lack is unknown, not wrong
+
+
+class Desk:
+    """The functions' view of a set of presets; those that travel with the package when none are named."""
+
+    def __init__(self, presets: Presets | None = None) -> None:
+        self._presets, self._jobs, self._names = presets, dict[str, "Job"](), dict[str, Names]()
+
+    @cached_property
+    def presets(self) -> Presets:
+        """The catalogue."""
+        from ..presets.catalogue import load_presets
+
+        return self._presets or load_presets()
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Keywords, order of arguments, further words."""
+        return vocabulary()
+
+    def job(self, name: str) -> Job:
+        """The formulas of a job over these presets."""
+        if name not in self._jobs:
+            from ..jobs import job, make_job
+
+            self._jobs[name] = job(name) if self._presets is None else make_job(name, self.presets)
+        return self._jobs[name]
+
+    def names(self, table: str) -> Names:
+        """The names of a table's rows and how they may be called."""
+        if table not in self._names:
+            what = WHAT.get(table, table.removesuffix("s").replace("_", " "))
+            self._names[table] = Names(self.presets.tables[table].keys, what, self.vocabulary.words.get(table))
+        return self._names[table]
+
+    @cached_property
+    def _keywords(self) -> Names:
+        return Names(tuple(self.vocabulary.jobs), "job", self.vocabulary.words["jobs"])
+
+    # ------------------------------------------------------------------ what a call asks
+    def keyword(self, values: Values) -> Keyword:
+        """The kind of job that a call is about."""
+        asked = values.get(JOB)
+        return self.vocabulary.jobs[DEFAULT_JOB if asked is None else self._keywords.resolve(JOB, asked, WRONG)]
+
+    def input_of(self, argument: str) -> str:
+        """The input that an argument is."""
+        return self.vocabulary.inputs.get(argument, argument)
+
+    def question(self, values: Values, without: Sequence[str] = ()) -> tuple[Job, dict[str, Any]]:
+        """The job that a call is about and its inputs, as formulas take them. without: arguments that are no input."""
+        keyword = self.keyword(values)
+        job = self.job(keyword.job)
+        inputs = dict(keyword.inputs)
+        for argument, value in values.items():
+            if argument != JOB and argument not in without:
+                inputs[self.input_of(argument)] = self.accepted(job, keyword.name, argument, value)
+        return job, inputs
+
+    def accepted(self, job: Job, keyword: str, argument: str, value: Any) -> Any:
+        """One argument as formulas take it; Fault with the argument, its value and what is right."""
+        key = self.input_of(argument)
+        if key not in job.inputs:
+            raise Fault(WRONG, f"{argument} is {domains.told(value)}; {keyword} has no such input: leave it out")
+        domain = job.inputs[key].domain
+        if isinstance(domain, Choice):
+            if isinstance(value, bool):
+                value = {True: "On", False: "Off"}[value]
+            code = UNKNOWN if domain.table in CATALOGUE else WRONG
+            return self.names(domain.table).resolve(argument, value, code)
+        try:
+            return domains.accept(job, key, number(value))
+        except ValueError:
+            raise Fault(WRONG, f"{argument} is {domains.told(value)}; it must be {domains.allowed(job, key)}") from None
+
+    def terms(self, values: Values, results: Sequence[str], without: Sequence[str] = ()) -> tuple[Any, ...]:
+        """The values of terms for a call; Fault for a job that contradicts itself."""
+        job, inputs = self.question(values, without)
+        return self.sized(job, inputs, tuple(results))
+
+    def sized(self, job: Job, inputs: Mapping[str, Any], results: tuple[str, ...]) -> tuple[Any, ...]:
+        """Terms of a job with accepted inputs, in their order; Fault for one that contradicts itself."""
+        self._must_have(job, results)
+        record = job.record(results)(**inputs)
+        if record is None:
+            raise self.contradiction(job, inputs)
+        return tuple(record[key] for key in results)
+
+    @staticmethod
+    def _must_have(job: Job, results: Sequence[str]) -> None:
+        for key in results:
+            if key not in job.trees:
+                raise Fault(WRONG, f"job is {job.name}; it has no {key.replace('_', ' ')}")
+
+    def contradiction(self, job: Job, inputs: Mapping[str, Any]) -> Fault:
+        """What is wrong with a job that breaks a rule, in the words of its check."""
+        values = job.reference(inputs)
+        broken = next(key for key in job.fault_rules if not values[key])
+        words = job.checks[broken].message.format_map({**values, **inputs})
+        for argument, key in self.vocabulary.inputs.items():
+            words = words.replace(f"{key} is ", f"{argument} is ")
+        return Fault(WRONG, words)

@@ -1,0 +1,89 @@
+"""What a function is: its name, its arguments with their facts, its result, and how it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from .desk import Desk
+
+TRUTH, NUMBER, TEXT, TABLE = "TRUE or FALSE", "number", "text", "table"
+
+
+class Result(NamedTuple):
+    """kind: TRUTH, NUMBER, TEXT or TABLE. unit: of a number, "" where it has none."""
+
+    kind: str
+    unit: str = ""
+
+
+class Argument(NamedTuple):
+    """One argument as a user reads of it. default: what is taken where it is left out; "" where it may not be."""
+
+    name: str
+    optional: bool
+    default: str
+    allowed: str
+    help: str
+
+
+class Own(NamedTuple):
+    """An argument of one function alone. choices: its names, by the name of the job; none for a text of any kind."""
+
+    name: str
+    default: str
+    help: str
+    choices: Callable[[Desk, str], Mapping[str, Any]] | None = None
+
+
+class Function(NamedTuple):
+    """One Excel function.
+
+    begins: the first arguments, up to the function's own. own: those. ends: the others, all optional. required: how
+    many of the first must be given. compute: from the desk and the arguments by name, those that are blank left out.
+    formula: for the surfaces that hold formulas; see lambdas.py. examples: arguments by name.
+    """
+
+    name: str
+    help: str
+    begins: tuple[str, ...]
+    own: tuple[Own, ...]
+    ends: tuple[str, ...]
+    required: int
+    result: Result
+    compute: Callable[[Desk, Mapping[str, Any]], Any]
+    formula: Any
+    examples: tuple[Mapping[str, Any], ...]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the arguments in their order."""
+        return (*self.begins, *(own.name for own in self.own), *self.ends)
+
+
+def described(function: Function, desk: Desk) -> list[Argument]:
+    """The arguments of a function with their facts, from the declarations of the inputs that they are."""
+    return [_described(function, at, name, desk) for at, name in enumerate(function.arguments)]
+
+
+def _described(function: Function, at: int, name: str, desk: Desk) -> Argument:
+    from ..formula.domains import allowed
+    from .desk import DEFAULT_JOB, JOB
+
+    optional = at >= function.required
+    for own in function.own:
+        if own.name == name:
+            names = list(own.choices(desk, desk.vocabulary.jobs[DEFAULT_JOB].job)) if own.choices else []
+            return Argument(name, optional, own.default, f"one of {', '.join(names)}" if names else "a text", own.help)
+    if name == JOB:
+        keywords = desk.vocabulary.jobs
+        words = "; ".join(f"{key}: {facts.help}" for key, facts in keywords.items())
+        return Argument(name, optional, DEFAULT_JOB, f"one of {', '.join(keywords)}", f"What is run. {words}.")
+    key = desk.input_of(name)
+    jobs = [desk.job(job) for job in ("lora", "training") if key in desk.job(job).inputs]
+    declared = jobs[0].inputs[key]
+    defaults = [str(job.inputs[key].default) for job in jobs if job.inputs[key].default is not None]
+    default = " (Training: ".join(dict.fromkeys(defaults)) + (")" if len(set(defaults)) > 1 else "")
+    words = " ".join(part for part in (f"{declared.label}.", declared.help) if part)
+    return Argument(name, optional, default if optional else "", allowed(jobs[0], key), words)

@@ -1,0 +1,250 @@
+"""Lookups: what the Excel functions of a workbook look up: lists of names, the jobs, and terms that rest on one choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...formula.declare import Choice
+from ...formula.engine import value_of
+from ...formula.expression import Expr, names_in
+from ...formula.render import column_name, in_words, sheet_formula
+from ...formula.render import write as written
+from ...functions import registry
+from ...functions.names import parts, tail
+from .. import lambdas, page
+from ..book import Raw
+from ..jobtable import compact
+
+if TYPE_CHECKING:
+    from ..book import Book
+
+TITLE = "Lookups"
+_LIST_PARTS = {"text": 2, "row": 3, "tail": 4, "words": 5}
+_FIRST = 3
+_MOST_WORDS = 120
+
+
+class Lookups:
+    """Where everything stands on the sheet; addresses of rows and columns count from 0."""
+
+    def __init__(self, book: Book) -> None:
+        self.book, self.plan = book, lambdas.plan(book)
+        job = book.job
+        tables = [job.inputs[key].domain for key in self.plan.choices]
+        self.lists: dict[str, list[tuple[str, int]]] = {}
+        for domain in tables:
+            assert isinstance(domain, Choice)
+            keys = job.tables[domain.table].keys
+            words = self.plan.desk.names(domain.table).exact
+            further = [(word, keys.index(name) + 1) for word, name in words.items() if word != name.casefold()]
+            self.lists[domain.table] = [*((key, at) for at, key in enumerate(keys, 1)), *further]
+        keywords = [word.name for word in self.plan.keywords]
+        further = [(word, name) for word, name in self.plan.desk.vocabulary.words["jobs"].items() if name in keywords]
+        self.lists["jobs"] = [(word, at) for at, word in enumerate(keywords, 1)]
+        self.lists["jobs"] += [(word, keywords.index(name) + 1) for word, name in further]
+        for function in registry.FUNCTIONS.values():
+            if own := [own for own in function.own if own.choices]:
+                assert own[0].choices is not None
+                names = own[0].choices(self.plan.desk, job.name)
+                self.lists[self.name_list(function.name)] = [(name, at) for at, name in enumerate(names, 1)]
+        self.columns = self._columns()
+        row = _FIRST + 3
+        self.list_rows: dict[str, tuple[int, int]] = {}
+        for name, entries in self.lists.items():
+            self.list_rows[name] = (row, row + len(entries) - 1)
+            row += len(entries)
+        self.keyword_row = row + 4
+        row = self.keyword_row + len(self.plan.keywords) + 1
+        self.choice_rows: dict[str, tuple[int, int]] = {}
+        for key in self.columns:
+            domain = job.inputs[key].domain
+            assert isinstance(domain, Choice)
+            row += 3
+            count = len(job.tables[domain.table])
+            self.choice_rows[key] = (row, row + count - 1)
+            row += count + 1
+        self.last_row = row
+
+    def _columns(self) -> dict[str, dict[str, Expr]]:
+        """Choice -> its columns, name -> tree; what is used once is written into its user."""
+        found: dict[str, dict[str, Expr]] = {}
+        for name, column in self.plan.columns.items():
+            found.setdefault(column.choice, {})[name] = column.tree
+        used = {
+            name
+            for chain in (self.plan.quick, self.plan.full)
+            for tree in (*chain.trees.values(), *chain.results, *chain.rules)
+            for name in names_in(tree)
+        } | {name for tree in self.plan.figures.values() for name in names_in(tree)}
+        return {
+            choice: compact(_in_order(trees), [name for name in trees if name in used], self._text)
+            for choice, trees in found.items()
+        }
+
+    def _text(self, tree: Expr) -> str:
+        return sheet_formula(
+            tree, lambda symbol: "$AB123" if symbol in self.plan.columns else self.book.cell_name(symbol)
+        )
+
+    # ------------------------------------------------------------------ addresses, as LAMBDA texts hold them
+    def name_list(self, function: str) -> str:
+        """The list of what an argument of a function may name."""
+        return function.lower()
+
+    def area(self, first: int, last: int, column: int) -> str:
+        """A column between two rows."""
+        from xlsxwriter.utility import xl_range_abs
+
+        return f"{TITLE}!{xl_range_abs(first, column, last, column)}"
+
+    def list_area(self, name: str, part: str) -> str:
+        """A column of a list: text, row, tail or words."""
+        return self.area(*self.list_rows[name], _LIST_PARTS[part])
+
+    def index_of(self, name: str, row: str) -> str:
+        """A column of one choice at a row."""
+        choice = self.plan.columns[name].choice
+        at = 3 + list(self.columns[choice]).index(name)
+        return f"INDEX({self.area(*self.choice_rows[choice], at)},{row})"
+
+    def figure(self, tree: Expr, row: str) -> str:
+        """A figure of a model at a row."""
+        return written(tree, "sheet", lambda name: self.index_of(name, row), column_name)
+
+    def default(self, key: str, keyword: str) -> str:
+        """What an input is where no argument gives it."""
+        at = 3 + self.plan.inputs.index(key)
+        if len(self.plan.keywords) == 1:
+            return self.area(self.keyword_row, self.keyword_row, at)
+        return f"INDEX({self.area(self.keyword_row, self.keyword_row + len(self.plan.keywords) - 1, at)},{keyword})"
+
+    def card(self, column: str, row: str) -> str:
+        """A figure of a card at a row; its name where no column is said."""
+        return f"INDEX({column_name('gpus', column or None)},{row})"
+
+
+def _in_order(trees: Mapping[str, Expr]) -> dict[str, Expr]:
+    """Columns after those that they are made of."""
+    found: dict[str, Expr] = {}
+
+    def visit(name: str) -> None:
+        for needed in names_in(trees[name]):
+            if needed in trees and needed not in found:
+                visit(needed)
+        found[name] = trees[name]
+
+    for name in trees:
+        if name not in found:
+            visit(name)
+    return found
+
+
+def plan(book: Book) -> None:
+    """Lay the sheet out; nothing is written yet."""
+    book.lookups = Lookups(book)
+
+
+def write(book: Book) -> None:
+    """The sheet, and the names of the functions."""
+    lookups = book.lookups
+    widest = max(len(columns) for columns in lookups.columns.values())
+    page.plain_sheet(
+        book, TITLE, kind="wide", last_column=4 + max(widest, len(lookups.plan.inputs)), stamp=False,
+        sentence=book.template["functions"]["lookups"], rows_repeated=(0, 1), freeze=(2, 2),
+    )  # fmt: skip
+    _lists(book, lookups)
+    _keywords(book, lookups)
+    for choice, columns in lookups.columns.items():
+        _choice(book, lookups, choice, columns)
+    page.print_area(book.sheet(TITLE), lookups.last_row, 6)
+    for name, text in lambdas.names(lookups.plan, lookups):
+        book.workbook.define_name(name, f"={text}")
+
+
+def _head(book: Book, row: int, heading: str, labels: Sequence[tuple[str, str]]) -> None:
+    put, styles = book.putter(book.sheet(TITLE)), book.styles
+    put(row, 1, heading, styles["th"])
+    put(row + 1, 1, "", styles["th_ul"])
+    for column, (label, unit) in enumerate(labels, 2):
+        put(row, column, label, styles["th_r"])
+        put(row + 1, column, unit, styles["th_u"])
+
+
+def _lists(book: Book, lookups: Lookups) -> None:
+    put, styles = book.putter(book.sheet(TITLE)), book.styles
+    words = book.template["functions"]
+    _head(book, _FIRST, words["lists"], [(label, "") for label in words["list_columns"]])
+    text = styles["r_text_r"]
+    for name, entries in lookups.lists.items():
+        first, _ = lookups.list_rows[name]
+        keys = book.job.tables[name].keys if name in book.used_tables else ()
+        for at, (entry, row) in enumerate(entries):
+            here = first + at
+            cell = page.cell(here, 2, column_fixed=True)
+            live = at < len(keys)
+            put(here, 1, name.replace("_", " ") if at == 0 else "", styles["r_label"])
+            shown: Any = Raw(f"=INDEX({column_name(name, None)},{row})", entry) if live else entry
+            put(here, 2, shown, text)
+            put(here, 3, row, styles["r_calc0"])
+            slash, space = (f'MID({cell},FIND("{sign}",{cell})+1,LEN({cell}))' for sign in "/ ")
+            ending = Raw(f'=IFERROR({slash},IFERROR({space},""))', tail(entry)) if keys == () or live else ""
+            put(here, 4, ending, text)
+            folded = f'="/"&SUBSTITUTE(SUBSTITUTE(LOWER({cell})," ","/"),"-","/")'
+            put(here, 5, Raw(folded, parts(entry)) if keys == () or live else "", text)
+
+
+def _keywords(book: Book, lookups: Lookups) -> None:
+    put, styles, job = book.putter(book.sheet(TITLE)), book.styles, book.job
+    labels = [("", ""), *((job.inputs[key].label, job.inputs[key].unit) for key in lookups.plan.inputs)]
+    _head(book, lookups.keyword_row - 2, book.template["functions"]["jobs"], labels)
+    for at, keyword in enumerate(lookups.plan.keywords):
+        row = lookups.keyword_row + at
+        put(row, 1, keyword.name, styles["r_label"])
+        put(row, 2, at + 1, styles["r_calc0"])
+        for column, key in enumerate(lookups.plan.inputs, 3):
+            value = keyword.inputs.get(key, job.worked[key])
+            domain = job.inputs[key].domain
+            if isinstance(domain, Choice):
+                value = job.tables[domain.table].row_of(value)
+            style = styles["r_text_r"] if value is None or isinstance(value, str) else styles["r_calc0"]
+            put(row, column, "none" if value is None else value, style)
+
+
+def _choice(book: Book, lookups: Lookups, choice: str, columns: Mapping[str, Expr]) -> None:
+    put, styles, job = book.putter(book.sheet(TITLE)), book.styles, book.job
+    first, last = lookups.choice_rows[choice]
+    domain = job.inputs[choice].domain
+    assert isinstance(domain, Choice)
+    table = job.tables[domain.table]
+    _head(
+        book,
+        first - 2,
+        job.inputs[choice].label,
+        [("Row", ""), *(_label(book, name, tree) for name, tree in columns.items())],
+    )
+    places = {name: at for at, name in enumerate(columns, 3)}
+    number = styles.variant("r_calc0", format="general", shrink=True)
+    for row in range(first, last + 1):
+        at = row - first + 1
+        put(row, 1, Raw(f"=INDEX({column_name(domain.table, None)},{at})", table.keys[at - 1]), styles["r_label"])
+        put(row, 2, at, styles["r_calc0"])
+        values: dict[str, Any] = {**book.values, choice: at}
+
+        def name_of(symbol: str, row: int = row) -> str:
+            if symbol == choice:
+                return page.cell(row, 2, column_fixed=True)
+            return page.cell(row, places[symbol], column_fixed=True) if symbol in places else book.cell_name(symbol)
+
+        for name, tree in columns.items():
+            values[name] = value_of(tree, values, job.tables)
+            style = styles["r_text_r"] if isinstance(values[name], str) else number
+            put(row, places[name], Raw(sheet_formula(tree, name_of), values[name]), style)
+
+
+def _label(book: Book, name: str, tree: Expr) -> tuple[str, str]:
+    facts = book.job.terms.get(name)
+    if facts:
+        return facts.label, facts.unit
+    words = in_words(tree, book.label_of)
+    return words if len(words) <= _MOST_WORDS else words[: _MOST_WORDS - 1] + "…", ""
