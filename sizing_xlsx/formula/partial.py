@@ -71,7 +71,8 @@ def _folded(tree: Expr, known: Mapping[str, Expr], rows: frozenset[str], job: Jo
 
 
 def _simpler(tree: Expr, job: Job) -> Expr:
-    op, args = tree.op, tree.args
+    op = tree.op
+    args: tuple[Expr, ...] = tree.args
     if op == "given" and args[0].op in _LEAVES:
         return args[1] if args[0].op == "words" else args[0]
     if op in ("and", "or"):

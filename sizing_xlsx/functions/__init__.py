@@ -11,7 +11,9 @@ names       which name of a list a text means
 vocabulary  presets/functions.toml: job keywords, order of arguments, further words
 desk        the catalogue and its jobs, and what the arguments of a call mean over them
 signature   what a function is
-registry    the functions, each once
+kinds       what surfaces that hold formulas need to know of a function
+registry    the functions by name; they stand in of_jobs, of_cards and of_models
+chain       terms of a job as LAMBDA names, each within Excel's limits
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ __all__ = ["CODES", "UNKNOWN", "WRONG", "Fault", "call", "default_desk", "regist
 
 def registered() -> dict[str, Function]:
     """Every function by its name."""
+    from . import of_cards, of_jobs, of_models  # noqa: F401 - they register their functions
     from .registry import FUNCTIONS
 
     return FUNCTIONS

@@ -10,7 +10,7 @@ CODES = {
 
 
 class Fault(ValueError):
-    """A refused call. code: "#N/A" or "#VALUE!", as CODES says; the text names the argument, its value and what is right."""
+    """A refused call. code: "#N/A" or "#VALUE!"; the text names the argument, its value and what is right."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

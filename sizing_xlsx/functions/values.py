@@ -55,7 +55,7 @@ def number(value: Any) -> Any:
 
 
 def arguments(name: str, known: tuple[str, ...], given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by name, those that are blank left out; Fault where there are too many or unknown ones."""
+    """The arguments of a call by name, without the blank ones; Fault where there are too many or unknown ones."""
     from ..formula.domains import nearest
 
     if len(given) > len(known):

@@ -1,4 +1,4 @@
-"""presets/functions.toml: job keywords, the order of arguments, further words for choices, names of items and fields."""
+"""presets/functions.toml: job keywords, the order of arguments, further words, names of items and fields."""
 
 from __future__ import annotations
 

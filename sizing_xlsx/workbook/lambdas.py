@@ -14,7 +14,7 @@ from ..formula.expression import Expr
 from ..formula.partial import literal
 from ..formula.primitives import when
 from ..formula.render import column_name
-from ..functions import registry
+from ..functions import kinds, of_jobs, of_models, registered
 from ..functions.chain import Column, Terms, stages, terms
 from ..functions.desk import CATALOGUE, JOB, Desk
 from ..functions.signature import Function
@@ -68,7 +68,7 @@ def plan(book: Book) -> Plan:
     quick = _chain(job, trees[: _quick_results(results)], common, choices, "quick_part")
     full = _chain(job, trees, inputs, choices, "part")
     shown = dict.fromkeys(
-        (*registry.components_of(desk, job.name).values(), *registry.model_fields_of(desk, job.name).values())
+        (*of_models.components_of(desk, job.name).values(), *of_models.model_fields_of(desk, job.name).values())
     )
     models = _chain(job, [job.symbol(term) for term in shown], ["base_model"], choices, "model_part")
     figures = dict(zip(shown, models.results, strict=True))
@@ -86,19 +86,17 @@ def _chain(job: Job, results: Sequence[Expr], inputs: Sequence[str], choices: Se
 def _results(desk: Desk, job: Job) -> dict[tuple[str, str], Expr]:
     """What calls choose from: first what the short chain knows too."""
     found: dict[tuple[str, str], Expr] = {("", "verdict_code"): job.symbol("verdict_code")}
-    for function in registry.FUNCTIONS.values():
-        if isinstance(function.formula, registry.OfTerms) and set(function.formula.terms) <= set(job.trees):
-            if function.name != "LORA_PARAMETERS":
-                found[function.name, ""] = function.formula.function(*map(job.symbol, function.formula.terms))
-    items = registry.items_of(desk, job.name)
+    for function in registered().values():
+        formula = function.formula
+        if isinstance(formula, kinds.OfTerms) and set(formula.terms) <= set(job.trees):
+            found[function.name, ""] = formula.function(*map(job.symbol, formula.terms))
+    items = of_jobs.items_of(desk, job.name)
     traced = job.symbol("rests_on_traced")
     for name, (one, other) in items.items():
-        figure = registry.in_gb(job, one)
+        figure = of_jobs.in_gb(job, one)
         if one != other:
-            figure = when(traced > 0, figure, registry.in_gb(job, other) if other else literal(_NONE, figure.unit))
+            figure = when(traced > 0, figure, of_jobs.in_gb(job, other) if other else literal(_NONE, figure.unit))
         found["GPU_MEMORY", name] = figure
-    if "adapter_parameters" in job.trees:
-        found["LORA_PARAMETERS", ""] = job.symbol("adapter_parameters")
     return found
 
 
@@ -135,7 +133,7 @@ def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     found += _stages(plan.quick, QUICK, lookups)
     found += _stages(plan.full, FULL, lookups)
     found += [(f"{BEGIN}Job", _job_call(plan, lookups)), (f"{BEGIN}Common", _common_call(plan, lookups))]
-    for function in registry.FUNCTIONS.values():
+    for function in registered().values():
         text = _public(plan, lookups, function)
         if text:
             found.append((function.name, text))
@@ -149,21 +147,24 @@ def _stages(chain: Terms, begin: str, lookups: Lookups) -> list[tuple[str, str]]
 # ---------------------------------------------------------------------- what an argument means
 def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     """Functions_Row_…: the row of a name in its list, #N/A where it means none; Functions_Whole and so on."""
-    escaped = p("w")
+    v, texts, rows, tails, words, w, m = (p(name) for name in ("v", "t", "r", "s", "k", "w", "m"))
+    escaped = w
     for sign in ("~", "*", "?"):
         escaped = f'SUBSTITUTE({escaped},"{sign}","~{sign}")'
-    words = f'"/"&SUBSTITUTE(SUBSTITUTE(LOWER({escaped})," ","/"),"-","/")'
-    pairs = [("w", f"TRIM({p('v')})"), ("m", f'"*"&{words}&"*"')]
-    part = f"IF(COUNTIF({p('k')},{p('m')})=1,INDEX({p('r')},MATCH({p('m')},{p('k')},0)),NA())"
-    tail = f"IF(COUNTIF({p('s')},{escaped})=1,INDEX({p('r')},_xlfn.XMATCH({p('w')},{p('s')})),IF(COUNTIF({p('s')},{escaped})>1,NA(),{part}))"
-    sought = f"IFERROR(INDEX({p('r')},_xlfn.XMATCH({p('v')},{p('t')})),{let(pairs, f'IF({p(chr(119))}={chr(34) * 2},NA(),IFERROR(INDEX({p(chr(114))},_xlfn.XMATCH({p(chr(119))},{p(chr(116))})),{tail}))')})"
-    found = [(f"{BEGIN}Find", function_of(("v", "t", "r", "s", "k"), f"IF(ISTEXT({p('v')}),{sought},NA())"))]
+    pattern = f'"*/"&SUBSTITUTE(SUBSTITUTE(LOWER({escaped})," ","/"),"-","/")&"*"'
+    exact = f"INDEX({rows},_xlfn.XMATCH({{}},{texts}))"
+    part = f"IF(COUNTIF({words},{m})=1,INDEX({rows},MATCH({m},{words},0)),NA())"
+    count = f"COUNTIF({tails},{escaped})"
+    tail = f"IF({count}=1,INDEX({rows},_xlfn.XMATCH({w},{tails})),IF({count}>1,NA(),{part}))"
+    short = f'IF({w}="",NA(),IFERROR({exact.format(w)},{tail}))'
+    sought = f"IFERROR({exact.format(v)},{let([('w', f'TRIM({v})'), ('m', pattern)], short)})"
+    found = [(f"{BEGIN}Find", function_of(("v", "t", "r", "s", "k"), f"IF(ISTEXT({v}),{sought},NA())"))]
     for table in lookups.lists:
         areas = ",".join(lookups.list_area(table, part) for part in ("text", "row", "tail", "words"))
         found.append((row_of(table), function_of(("v",), f"{BEGIN}Find({p('v')},{areas})")))
     blank = f'IF(ISBLANK({p("v")}),TRUE,IF(ISTEXT({p("v")}),TRIM({p("v")})="",FALSE))'
     found.append((f"{BEGIN}Blank", function_of(("v",), blank)))
-    number = f"IF(ISNUMBER({p('v')}),{p('v')},IF(ISTEXT({p('v')}),VALUE({p('v')}),{_WRONG}))"
+    number = f"IF(ISNUMBER({v}),{v},IF(ISTEXT({v}),VALUE({v}),{_WRONG}))"
     for name, right in (("Number", ""), ("Whole", f",INT({p('n')})={p('n')}")):
         body = let([("n", number)], f"IF(AND({p('n')}>={p('l')},{p('n')}<={p('h')}{right}),{p('n')},{_WRONG})")
         found.append((BEGIN + name, function_of(("v", "l", "h"), body)))
@@ -259,18 +260,18 @@ def _common_call(plan: Plan, lookups: Lookups) -> str:
 def _public(plan: Plan, lookups: Lookups, function: Function) -> str:
     """The text of one function; "" where it gives a table, or the job has it not."""
     formula = function.formula
-    if isinstance(formula, registry.OfTerms):
+    if isinstance(formula, kinds.OfTerms):
         if (function.name, "") not in plan.results:
             return ""
         what = str(plan.position(function.name))
         return _declared(function, _called(plan, function, what))
-    if isinstance(formula, registry.Picked):
+    if isinstance(formula, kinds.Picked):
         return _picked(plan, lookups, function, formula)
-    if isinstance(formula, registry.Boundary):
+    if isinstance(formula, kinds.Boundary):
         return _boundary(plan, function, formula)
-    if isinstance(formula, registry.BestCard):
+    if isinstance(formula, kinds.BestCard):
         return _best_card(plan, lookups, function, formula)
-    if isinstance(formula, registry.OfCard):
+    if isinstance(formula, kinds.OfCard):
         return _of_card(plan, lookups, function, formula)
     return ""
 
@@ -318,7 +319,7 @@ def _is_common(plan: Plan, function: Function) -> str:
     return f"IF(_xlfn.ISOMITTED({p(JOB)}),TRUE,OR({same}))"
 
 
-def _picked(plan: Plan, lookups: Lookups, function: Function, formula: registry.Picked) -> str:
+def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Picked) -> str:
     names = list(formula.choices(plan.desk, plan.job.name))
     own = next(own for own in function.own if own.name == formula.argument)
     given = _given(function, own.name)
@@ -347,13 +348,19 @@ def _picked(plan: Plan, lookups: Lookups, function: Function, formula: registry.
     return _declared(function, body)
 
 
+def _position(names: Sequence[str], default: str, listed: str) -> str:
+    """Which of several names i_ means, from 1; the default's where it is blank."""
+    i = p("i_")
+    return f"IF({BEGIN}Blank({i}),{names.index(default) + 1},IFERROR({row_of(listed)}({i}),{_WRONG}))"
+
+
 def _table_of(job: Job, key: str) -> str:
     domain = job.inputs[key].domain
     assert isinstance(domain, Choice)
     return domain.table
 
 
-def _boundary(plan: Plan, function: Function, formula: registry.Boundary) -> str:
+def _boundary(plan: Plan, function: Function, formula: kinds.Boundary) -> str:
     """The largest value that fits, by halving: the verdict never gets better as it grows."""
     domain = plan.job.inputs[formula.vary].domain
     assert isinstance(domain, Whole) and isinstance(domain.high, int)
@@ -367,7 +374,7 @@ def _boundary(plan: Plan, function: Function, formula: registry.Boundary) -> str
     return _declared(function, let([("one", one)], f"IF(ISERROR({p('one')}),{p('one')},IF({p('one')}=1,{found},0))"))
 
 
-def _best_card(plan: Plan, lookups: Lookups, function: Function, formula: registry.BestCard) -> str:
+def _best_card(plan: Plan, lookups: Lookups, function: Function, formula: kinds.BestCard) -> str:
     worked = plan.job.worked["gpu_choice"]
     first = _called(plan, function, "1", gpu=f'"{worked}"')
     figure = f"{lookups.card(formula.column, p('at'))}"
@@ -382,11 +389,11 @@ def _best_card(plan: Plan, lookups: Lookups, function: Function, formula: regist
     return _declared(function, let(pairs, f"IF(ISERROR({p('one')}),{p('one')},{chosen})"))
 
 
-def _of_card(plan: Plan, lookups: Lookups, function: Function, formula: registry.OfCard) -> str:
+def _of_card(plan: Plan, lookups: Lookups, function: Function, formula: kinds.OfCard) -> str:
     fields = plan.desk.vocabulary.gpu_fields
     own = function.own[0]
     listed = lookups.name_list(function.name)
-    position = f"IF({BEGIN}Blank({p('i_')}),{list(fields).index(own.default) + 1},IFERROR({row_of(listed)}({p('i_')}),{_WRONG}))"
+    position = _position(list(fields), own.default, listed)
     columns = ",".join(lookups.card(column, p("r_")) for column in fields.values())
     pairs = [
         ("r_", f"{row_of('gpus')}({p('gpu')})"),

@@ -1,4 +1,4 @@
-"""Lookups: what the Excel functions of a workbook look up: lists of names, the jobs, and terms that rest on one choice."""
+"""Lookups: what the Excel functions look up: lists of names, the jobs, and terms that rest on one choice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...formula.engine import value_of
 from ...formula.expression import Expr, names_in
 from ...formula.render import column_name, in_words, sheet_formula
 from ...formula.render import write as written
-from ...functions import registry
+from ...functions import registered
 from ...functions.names import parts, tail
 from .. import lambdas, page
 from ..book import Raw
@@ -37,13 +37,13 @@ class Lookups:
             assert isinstance(domain, Choice)
             keys = job.tables[domain.table].keys
             words = self.plan.desk.names(domain.table).exact
-            further = [(word, keys.index(name) + 1) for word, name in words.items() if word != name.casefold()]
-            self.lists[domain.table] = [*((key, at) for at, key in enumerate(keys, 1)), *further]
+            entries = [(word, keys.index(name) + 1) for word, name in words.items() if word != name.casefold()]
+            self.lists[domain.table] = [*((key, at) for at, key in enumerate(keys, 1)), *entries]
         keywords = [word.name for word in self.plan.keywords]
         further = [(word, name) for word, name in self.plan.desk.vocabulary.words["jobs"].items() if name in keywords]
         self.lists["jobs"] = [(word, at) for at, word in enumerate(keywords, 1)]
         self.lists["jobs"] += [(word, keywords.index(name) + 1) for word, name in further]
-        for function in registry.FUNCTIONS.values():
+        for function in registered().values():
             if own := [own for own in function.own if own.choices]:
                 assert own[0].choices is not None
                 names = own[0].choices(self.plan.desk, job.name)
