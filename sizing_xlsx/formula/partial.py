@@ -32,12 +32,10 @@ def specialised(
     """The terms that the results rest on, in order, as far as they still vary, and those that are known.
 
     fixed: input -> its value. rows: inputs that are texts and stand, where they are looked up, for their row instead.
-    Constants are fixed. Both results are name -> tree; a known one is a literal.
+    Constants stay names. Both results are name -> tree; a known one is a literal.
     """
     rows = frozenset(rows)
-    known = {key: literal(constant.value, None) for key, constant in job.constants.items()}
-    known = {key: Expr(leaf.op, leaf.args, _kind(job, key)) for key, leaf in known.items()}
-    known |= {key: literal(value, _kind(job, key)) for key, value in fixed.items()}
+    known = {key: literal(value, _kind(job, key)) for key, value in fixed.items()}
     left: dict[str, Expr] = {}
     for key in job.needed(results):
         tree = _folded(job.trees[key], known, rows, job)

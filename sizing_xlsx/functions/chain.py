@@ -64,6 +64,7 @@ def terms(
     wanted = [*(name for tree in results for name in names_in(tree)), *job.fault_rules]
     left, known = specialised(job, wanted, fixed, choices)
     rests_on = {key: frozenset((key,)) for key in parameters}
+    rests_on |= dict.fromkeys(job.constants, frozenset())
     for key, tree in left.items():
         rests_on[key] = frozenset[str]().union(*(rests_on.get(name, _HERE) for name in names_in(tree)))
     columns: dict[str, Column] = {}
@@ -101,7 +102,7 @@ def terms(
     return Terms(tuple(parameters), _opened(ends, trees), rules, _ordered(trees, (*ends, *rules)), columns)
 
 
-_HERE: frozenset[str] = frozenset(("",))  # of the installation, or a constant
+_HERE: frozenset[str] = frozenset(("",))  # of the installation
 
 
 def _with_what_they_need(columns: dict[str, Column], left: Mapping[str, Expr]) -> None:
@@ -185,7 +186,8 @@ def stages(
     found: Terms, begin: str, *, index_of: Callable[[str, str], str], range_of: RangeOf, elsewhere: Callable[[str], str]
 ) -> list[tuple[str, str]]:
     """The LAMBDA names of a chain with their texts, the first to be called with the position of a result, then the
-    parameters. begin: of each name. index_of: a column of Lookups at a row. elsewhere: what is no parameter.
+    parameters. begin: of each name. index_of: a column of Lookups at a row. elsewhere: what is no parameter, constants
+    among it.
     """
     short = short_names()
     what = next(short)

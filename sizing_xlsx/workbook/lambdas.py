@@ -130,8 +130,8 @@ def let(pairs: Iterable[tuple[str, str]], body: str) -> str:
 def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     """Every LAMBDA name of a workbook with its text, helpers first."""
     found = [*_resolvers(plan, lookups)]
-    found += _stages(plan.quick, QUICK, lookups)
-    found += _stages(plan.full, FULL, lookups)
+    found += _stages(plan, plan.quick, QUICK, lookups)
+    found += _stages(plan, plan.full, FULL, lookups)
     found += [(f"{BEGIN}Job", _job_call(plan, lookups)), (f"{BEGIN}Common", _common_call(plan, lookups))]
     for function in registered().values():
         text = _public(plan, lookups, function)
@@ -140,14 +140,19 @@ def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     return found
 
 
-def _stages(chain: Terms, begin: str, lookups: Lookups) -> list[tuple[str, str]]:
-    return stages(chain, begin, index_of=lookups.index_of, range_of=column_name, elsewhere=lookups.book.cell_name)
+def _stages(plan: Plan, chain: Terms, begin: str, lookups: Lookups) -> list[tuple[str, str]]:
+    constants = plan.job.constants
+
+    def elsewhere(symbol: str) -> str:
+        return f"{constants[symbol].value:.15g}" if symbol in constants else lookups.book.cell_name(symbol)
+
+    return stages(chain, begin, index_of=lookups.index_of, range_of=column_name, elsewhere=elsewhere)
 
 
 # ---------------------------------------------------------------------- what an argument means
 def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     """Functions_Row_…: the row of a name in its list, #N/A where it means none; Functions_Whole and so on."""
-    v, texts, rows, tails, words, w, m = (p(name) for name in ("v", "t", "r", "s", "k", "w", "m"))
+    v, texts, rows, tails, words, w, m = (p(name) for name in ("v", "t", "n", "s", "k", "w", "m"))
     escaped = w
     for sign in ("~", "*", "?"):
         escaped = f'SUBSTITUTE({escaped},"{sign}","~{sign}")'
@@ -158,7 +163,7 @@ def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     tail = f"IF({count}=1,INDEX({rows},_xlfn.XMATCH({w},{tails})),IF({count}>1,NA(),{part}))"
     short = f'IF({w}="",NA(),IFERROR({exact.format(w)},{tail}))'
     sought = f"IFERROR({exact.format(v)},{let([('w', f'TRIM({v})'), ('m', pattern)], short)})"
-    found = [(f"{BEGIN}Find", function_of(("v", "t", "r", "s", "k"), f"IF(ISTEXT({v}),{sought},NA())"))]
+    found = [(f"{BEGIN}Find", function_of(("v", "t", "n", "s", "k"), f"IF(ISTEXT({v}),{sought},NA())"))]
     for table in lookups.lists:
         areas = ",".join(lookups.list_area(table, part) for part in ("text", "row", "tail", "words"))
         found.append((row_of(table), function_of(("v",), f"{BEGIN}Find({p('v')},{areas})")))

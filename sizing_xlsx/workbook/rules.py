@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from .jobtable import DEEPEST_NESTING, LONGEST_FORMULA, nesting
+from .lambda_rules import lambda_names, lint_lambdas
 from .lint import lint
-from .sheets import compare, search
+from .sheets import compare, lookups, search
 from .sheets.workings import BOUNDARIES
 
-_GENERATED = (BOUNDARIES, compare.WORKINGS, search.TITLE)  # sheets that hold inverse questions
+_GENERATED = (BOUNDARIES, compare.WORKINGS, search.TITLE, lookups.TITLE)  # inverse questions, specialised formulas
 _GUARD = "IF(Checks_Failed>0,"
 
 
@@ -27,6 +28,11 @@ def exempt(sheet: str, cell: str, formula: str) -> bool:
     return len(inner) <= LONGEST_FORMULA and nesting(inner) <= DEEPEST_NESTING
 
 
+def exempt_numbers(sheet: str, cell: str, formula: str) -> bool:
+    """Lookups holds formulas with some of the choices made; what these stand for is a number there."""
+    return sheet == lookups.TITLE
+
+
 def _is_sentence(formula: str) -> bool:
     """Whether a formula is there for its words: it joins texts, or chooses between several."""
     return '"&' in formula or '&"' in formula or formula.count('"') >= 4
@@ -34,4 +40,5 @@ def _is_sentence(formula: str) -> bool:
 
 def lint_workbook(path: Path) -> list[str]:
     """The linter's findings on an emitted workbook; empty when it is clean."""
-    return lint(path, exempt=exempt)
+    found = lint(path, exempt=exempt, exempt_numbers=exempt_numbers, generated_names=lambda_names(path))
+    return found + lint_lambdas(path)

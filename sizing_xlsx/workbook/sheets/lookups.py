@@ -14,7 +14,7 @@ from ...functions import registered
 from ...functions.names import parts, tail
 from .. import lambdas, page
 from ..book import Raw
-from ..jobtable import compact
+from ..jobtable import ROW, compact
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -181,10 +181,10 @@ def _lists(book: Book, lookups: Lookups) -> None:
         keys = book.job.tables[name].keys if name in book.used_tables else ()
         for at, (entry, row) in enumerate(entries):
             here = first + at
-            cell = page.cell(here, 2, column_fixed=True)
+            cell, place = page.cell(here, 2, column_fixed=True), page.cell(here, 3, column_fixed=True)
             live = at < len(keys)
             put(here, 1, name.replace("_", " ") if at == 0 else "", styles["r_label"])
-            shown: Any = Raw(f"=INDEX({column_name(name, None)},{row})", entry) if live else entry
+            shown: Any = Raw(f"=INDEX({column_name(name, None)},{place})", entry) if live else entry
             put(here, 2, shown, text)
             put(here, 3, row, styles["r_calc0"])
             slash, space = (f'MID({cell},FIND("{sign}",{cell})+1,LEN({cell}))' for sign in "/ ")
@@ -212,6 +212,8 @@ def _keywords(book: Book, lookups: Lookups) -> None:
 
 
 def _choice(book: Book, lookups: Lookups, choice: str, columns: Mapping[str, Expr]) -> None:
+    from xlsxwriter.utility import xl_col_to_name
+
     put, styles, job = book.putter(book.sheet(TITLE)), book.styles, book.job
     first, last = lookups.choice_rows[choice]
     domain = job.inputs[choice].domain
@@ -225,21 +227,23 @@ def _choice(book: Book, lookups: Lookups, choice: str, columns: Mapping[str, Exp
     )
     places = {name: at for at, name in enumerate(columns, 3)}
     number = styles.variant("r_calc0", format="general", shrink=True)
+
+    def name_of(symbol: str) -> str:
+        if symbol == choice:
+            return f"$C{ROW}"
+        return f"${xl_col_to_name(places[symbol])}{ROW}" if symbol in places else book.cell_name(symbol)
+
+    formulas = {name: sheet_formula(tree, name_of) for name, tree in columns.items()}
     for row in range(first, last + 1):
         at = row - first + 1
-        put(row, 1, Raw(f"=INDEX({column_name(domain.table, None)},{at})", table.keys[at - 1]), styles["r_label"])
+        here = str(row + 1)
+        put(row, 1, Raw(f"=INDEX({column_name(domain.table, None)},$C{here})", table.keys[at - 1]), styles["r_label"])
         put(row, 2, at, styles["r_calc0"])
         values: dict[str, Any] = {**book.values, choice: at}
-
-        def name_of(symbol: str, row: int = row) -> str:
-            if symbol == choice:
-                return page.cell(row, 2, column_fixed=True)
-            return page.cell(row, places[symbol], column_fixed=True) if symbol in places else book.cell_name(symbol)
-
         for name, tree in columns.items():
             values[name] = value_of(tree, values, job.tables)
             style = styles["r_text_r"] if isinstance(values[name], str) else number
-            put(row, places[name], Raw(sheet_formula(tree, name_of), values[name]), style)
+            put(row, places[name], Raw(formulas[name].replace(ROW, here), values[name]), style)
 
 
 def _label(book: Book, name: str, tree: Expr) -> tuple[str, str]:

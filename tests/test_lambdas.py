@@ -1,0 +1,140 @@
+"""The functions as LAMBDA names of the workbooks: every golden vector in an engine that runs them, and their rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Book
+from engines import ErrorValue, close
+from function_vectors import read
+
+from sizing_xlsx.formula.render import public_name
+from sizing_xlsx.functions import registered
+from sizing_xlsx.functions.signature import TABLE
+from sizing_xlsx.workbook.lambda_rules import LONGEST, lambda_names, lint_lambdas
+
+ironcalc = pytest.importorskip("ironcalc", reason="IronCalc is the one engine here that runs LAMBDA names")
+CARD_ONLY = ("GPU_INFO",)
+
+
+def written(value: Any) -> str:
+    """An argument as a formula has it."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else repr(value)
+
+
+def formula(function: str, arguments: dict[str, Any]) -> str:
+    """A call as a planner types it."""
+    known = registered()[function].arguments
+    cells = [written(arguments[name]) if name in arguments else "" for name in known]
+    while cells and not cells[-1]:
+        cells.pop()
+    return f"={function}({','.join(cells)})"
+
+
+class Typed:
+    """A workbook with a sheet of a planner's own, on which formulas are typed."""
+
+    def __init__(self, path: Path) -> None:
+        self.model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
+        self.model.new_sheet()
+        self.sheet = len(self.model.get_worksheets_properties()) - 1
+
+    def values(self, formulas: list[str]) -> list[Any]:
+        """What each gives."""
+        for row, text in enumerate(formulas, 1):
+            self.model.set_user_input(self.sheet, row, 1, text)
+        self.model.evaluate()
+        found = []
+        for row in range(1, len(formulas) + 1):
+            value = self.model.get_cell_value(self.sheet, row, 1)
+            error = self.model.get_cell_type(self.sheet, row, 1) == ironcalc.CellType.ErrorValue
+            found.append(ErrorValue(value) if error else value)
+        return found
+
+
+def of_job(name: str) -> list[dict[str, Any]]:
+    """The vectors that a workbook answers: about its own job, or about cards."""
+    keywords = {"training": ("Training",), "lora": (None, "", "LoRA", "QLoRA", "DoRA", "Prefix tuning", "Trained head")}
+    found = []
+    for vector in read():
+        job = vector["arguments"].get("job")
+        if job in keywords[name] or (isinstance(job, str) and job.casefold() in ("lora", "qlora") and name == "lora"):
+            found.append(vector)
+        elif name == "lora" and "error" in vector and job is not None and job != "Training":
+            found.append(vector)
+    return found
+
+
+def test_every_golden_vector(book: Book) -> None:
+    vectors = of_job(book.name)
+    found = Typed(book.path).values([formula(case["function"], case["arguments"]) for case in vectors])
+    wrong = []
+    for case, value in zip(vectors, found, strict=True):
+        right = ErrorValue(case["error"]) if "error" in case else case["value"]
+        if isinstance(right, bool):
+            agrees = value is right
+        else:
+            agrees = close(value, right)
+        if not agrees:
+            wrong.append(f"{case['id']} {formula(case['function'], case['arguments'])}: {value!r}, not {right!r}")
+    assert not wrong, wrong
+    assert len(vectors) > {"lora": 300, "training": 40}[book.name]
+
+
+def test_names_keep_the_rules_of_excel(whole_book: Book) -> None:
+    assert lint_lambdas(whole_book.path) == []
+
+
+def test_every_scalar_function_is_a_name(whole_book: Book) -> None:
+    names = lambda_names(whole_book.path)
+    scalar = {name for name, function in registered().items() if function.result.kind != TABLE}
+    missing = scalar - set(names)
+    assert missing == ({"LORA_PARAMETERS"} if whole_book.name == "training" else set())
+    assert all(len(text) <= LONGEST for text in names.values())
+
+
+def test_a_name_that_breaks_a_rule_is_told(book: Book, tmp_path: Path) -> None:
+    import zipfile
+
+    faults = {
+        "_xlfn.LAMBDA(_xlpm.r,_xlpm.r+1)": "reads as a cell",
+        "_xlfn.LAMBDA(_xlpm.x,_xlpm.y+1)": "nothing declares",
+        "_xlfn.LAMBDA(_xlpm.x,LET(_xlpm.y,1,_xlpm.y))": "calls LET",
+        "_xlfn.LAMBDA(_xlop.x,_xlop.x+1)": "written _xlpm.x",
+        "_xlfn.LAMBDA(_xlpm.x,NO_SUCH(_xlpm.x))": "calls NO_SUCH",
+        "_xlfn.LAMBDA(_xlpm.x," + "+".join(["_xlpm.x"] * 2000) + ")": "at most 8,192",
+        "_xlfn.LAMBDA(_xlpm.x," + "(" * 70 + "_xlpm.x" + ")" * 70 + ")": "at most 64",
+    }
+    whole = lambda_names(book.path)["Functions_Blank"]
+    for text, told in faults.items():
+        path = tmp_path / "broken.xlsx"
+        with zipfile.ZipFile(book.path) as old, zipfile.ZipFile(path, "w") as new:
+            for part in old.namelist():
+                content = old.read(part)
+                if part == "xl/workbook.xml":
+                    escaped = whole.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+                    assert escaped.encode() in content or whole.encode() in content
+                    content = content.replace(escaped.encode(), text.encode())
+                new.writestr(part, content)
+        assert any(told in line for line in lint_lambdas(path)), (text[:60], lint_lambdas(path))
+
+
+def test_an_allowance_of_the_workbook_is_taken_over(book: Book) -> None:
+    """What is entered on Overrides for the installation counts in the functions too, as in every table of jobs."""
+    opened = Typed(book.path)
+    model = book.job.choices("base_model")[0]
+    call = f'=GPU_HEADROOM("{model}","NVIDIA H100 SXM5 80GB",1,16)'
+    (before,) = opened.values([call])
+    name = public_name("outside_pytorch_gb_override")
+    sheet, _, cell = book.names[name].replace("'", "").replace("$", "").partition("!")
+    row = int("".join(filter(str.isdigit, cell)))
+    column = ord(cell[0]) - 64
+    index = [entry["name"] for entry in opened.model.get_worksheets_properties()].index(sheet)
+    opened.model.set_user_input(index, row, column, "3")
+    (after,) = opened.values([call])
+    preset = book.job.reference()["preset_outside_pytorch_gb"]
+    assert abs((before - after) - (3 - preset)) < 1e-9
