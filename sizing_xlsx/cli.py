@@ -66,6 +66,10 @@ def _parser(command: str) -> Parser:
     build = commands.add_parser("build", help="write both workbooks")
     build.add_argument("--output", type=Path, default=Path(), metavar="DIR", help="where to; the current folder")
     build.add_argument("--presets", type=Path, metavar="DIR", help="an own copy of the presets folder")
+    build.add_argument(
+        "--functions", choices=("lambda", "udf", "addin", "none"), default="lambda",
+        help="who answers =GPU_FITS(...): names of the workbook, xlwings, the add-in, or nobody",
+    )  # fmt: skip
     build.add_argument("--json", action="store_true", help="what was done with workbooks that were there, as JSON")
     own_options.add(build)
     build.set_defaults(run=_build)
@@ -100,6 +104,12 @@ def _parser(command: str) -> Parser:
         from . import catalogue_command
 
         catalogue_command.add(catalogue)
+
+    function = commands.add_parser("function", help="list the Excel functions, tell what one is, or compute a call")
+    if command == "function":
+        from . import function_command
+
+        function_command.add(function)
 
     report = commands.add_parser("report", help="write a workbook's Summary as PDF and its charts as pictures")
     report.add_argument("workbook", type=Path, help="a workbook that build wrote, with your inputs; it is only read")
@@ -170,7 +180,8 @@ def _build(options: argparse.Namespace) -> int:
     def completed(found: Presets) -> Presets:
         return own_options.told(own_options.completed(found, options))
 
-    reports = rebuild(options.output, own_options.given(options, options.presets), options.presets, completed)
+    given = own_options.given(options, options.presets)
+    reports = rebuild(options.output, given, options.presets, completed, options.functions)
     if options.json:
         import json
 

@@ -93,9 +93,10 @@ def _card(function: str, arguments: dict[str, Any]) -> str | None:
     best: tuple[float, str] | None = None
     for row in load_presets().gpu_rows:
         figure = row[column]
-        if row["vendor"] == "NVIDIA" and figure and row["usable_bytes"]:
-            if value("GPU_FITS", {**arguments, "gpu": row["name"]}) and (best is None or figure < best[0]):
-                best = (figure, row["name"])
+        if row["vendor"] != "NVIDIA" or not figure or not row["usable_bytes"] or (best and figure >= best[0]):
+            continue
+        if value("GPU_FITS", {**arguments, "gpu": row["name"]}):
+            best = (figure, row["name"])
     return best and best[1]
 
 

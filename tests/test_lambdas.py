@@ -62,9 +62,11 @@ def of_job(name: str) -> list[dict[str, Any]]:
     found = []
     for vector in read():
         job = vector["arguments"].get("job")
-        if job in keywords[name] or (isinstance(job, str) and job.casefold() in ("lora", "qlora") and name == "lora"):
-            found.append(vector)
-        elif name == "lora" and "error" in vector and job is not None and job != "Training":
+        if (
+            job in keywords[name]
+            or (isinstance(job, str) and job.casefold() in ("lora", "qlora") and name == "lora")
+            or (name == "lora" and "error" in vector and job is not None and job != "Training")
+        ):
             found.append(vector)
     return found
 
@@ -75,11 +77,7 @@ def test_every_golden_vector(book: Book) -> None:
     wrong = []
     for case, value in zip(vectors, found, strict=True):
         right = ErrorValue(case["error"]) if "error" in case else case["value"]
-        if isinstance(right, bool):
-            agrees = value is right
-        else:
-            agrees = close(value, right)
-        if not agrees:
+        if not (value is right if isinstance(right, bool) else close(value, right)):
             wrong.append(f"{case['id']} {formula(case['function'], case['arguments'])}: {value!r}, not {right!r}")
     assert not wrong, wrong
     assert len(vectors) > {"lora": 300, "training": 40}[book.name]

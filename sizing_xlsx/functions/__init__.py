@@ -13,6 +13,7 @@ desk        the catalogue and its jobs, and what the arguments of a call mean ov
 signature   what a function is
 kinds       what surfaces that hold formulas need to know of a function
 registry    the functions by name; they stand in of_jobs, of_cards and of_models
+page        the functions as a reader meets them: help, docs/functions.md
 chain       terms of a job as LAMBDA names, each within Excel's limits
 """
 
@@ -27,13 +28,17 @@ if TYPE_CHECKING:
     from .desk import Desk
     from .signature import Function
 
-__all__ = ["CODES", "UNKNOWN", "WRONG", "Fault", "call", "default_desk", "registered"]
+__all__ = ["CODES", "UNKNOWN", "WRONG", "Fault", "call", "default_desk", "found", "registered"]
 
 
 def registered() -> dict[str, Function]:
     """Every function by its name."""
-    from . import of_cards, of_jobs, of_models  # noqa: F401 - they register their functions
+    from importlib import import_module
+
     from .registry import FUNCTIONS
+
+    for module in ("of_jobs", "of_cards", "of_models"):  # each registers its own
+        import_module(f"{__name__}.{module}")
 
     return FUNCTIONS
 
@@ -46,19 +51,26 @@ def default_desk() -> Desk:
     return Desk()
 
 
+def found(name: str) -> Function:
+    """A function by its name, without regard to case; Fault where there is none."""
+    from ..formula.domains import nearest, told
+
+    known = registered()
+    function = known.get(name.upper()) if isinstance(name, str) else None
+    if function is None:
+        raise Fault(WRONG, f"function is {told(name)}; there is none of that name{nearest(name, tuple(known))}")
+    return function
+
+
 def call(name: str, *given: Any, at: Desk | None = None, **named: Any) -> Any:
     """The value of a function: a truth value, a number, a text, or a table as a list of rows, its headings first.
 
     name: without regard to case. given, named: its arguments; blank ones count as left out. at: the catalogue that it
     is asked of. Raises Fault, with the code and one sentence that names the argument, its value and what is right.
     """
-    from ..formula.domains import nearest
     from .values import arguments
 
-    known = registered()
-    function = known.get(name.upper())
-    if function is None:
-        raise Fault(WRONG, f"function is {name!r}; there is none of that name{nearest(name, tuple(known))}")
+    function = found(name)
     values = arguments(function.name, function.arguments, given, named)
     for needed in function.arguments[: function.required]:
         if needed not in values:

@@ -90,6 +90,9 @@ register(
 )  # fmt: skip
 
 
+_CONFIG = Own("config", "", "The text of the model's config.json.")
+
+
 def _from_config(desk: Desk, values: Values) -> list[list[Any]]:
     from ..model_report import as_object
     from ..presets.config import read_config
@@ -115,7 +118,7 @@ register(
     Function(
         "MODEL_FROM_CONFIG",
         "The architecture and exact parameters of a model from its config.json, as a table; what was assumed is named.",
-        ("config",), (), (), 1, Result(TABLE), _from_config, None,
+        (), (_CONFIG,), (), 1, Result(TABLE), _from_config, None,
         (
             {
                 "config": '{"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16,'

@@ -75,7 +75,7 @@ def _described(function: Function, at: int, name: str, desk: Desk) -> Argument:
     for own in function.own:
         if own.name == name:
             names = list(own.choices(desk, desk.vocabulary.jobs[DEFAULT_JOB].job)) if own.choices else []
-            return Argument(name, optional, own.default, f"one of {', '.join(names)}" if names else "a text", own.help)
+            return Argument(name, optional, own.default, f"one of {'; '.join(names)}" if names else "a text", own.help)
     if name == JOB:
         keywords = desk.vocabulary.jobs
         words = "; ".join(f"{key}: {facts.help}" for key, facts in keywords.items())

@@ -88,7 +88,8 @@ class Book:
     search: Search
     sensitivity: Sensitivity
     scenarios: Scenarios
-    lookups: Lookups
+    provider: str  # of the Excel functions; see lambdas.py
+    lookups: Lookups | None = None  # of those workbooks whose functions are names of their own
     scenario_place: Place | None = None
     public_runs: PublicRuns | None = None  # of those workbooks whose template asks for them
     chart_data_runs: int  # rows of Chart data, from 0, between which the figures of Validation's charts stand

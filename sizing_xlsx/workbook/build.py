@@ -16,6 +16,7 @@ from ..presets.catalogue import Presets
 from . import figures
 from .book import Book
 from .carry import record
+from .lambdas import LAMBDA, NO_ONE, PROVIDERS
 from .own_runs import RESULTS_FILE, OwnRun, read_results, said_of
 from .provenance import provenance_of, spoken
 from .public_runs import PublicRuns
@@ -24,6 +25,7 @@ from .sheets import (
     checks,
     compare,
     crossover,
+    functions_list,
     levers,
     lookups,
     notes,
@@ -53,7 +55,8 @@ SHEETS = (
     "Start", "Sizing", "Compare", "Levers", "Crossover", "Sensitivity", "Scenarios",
     "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks", "Chart data",
     "What-if", "Compare workings", "Search workings", "Crossover workings", "Sensitivity workings", "Scenario workings",
-    "Validation workings", "Public workings", lookups.TITLE, "Notes", record.TITLE,
+    "Validation workings", "Public workings", lookups.TITLE,
+    functions_list.TITLE, "Notes", record.TITLE,
 )  # fmt: skip
 
 
@@ -106,10 +109,11 @@ def book_bytes(
     results: Sequence[OwnRun] = (),
     opened_on: Mapping[str, Any] | None = None,
     more_spare_rows: int = 0,
+    functions: str = LAMBDA,
 ) -> bytes:
     """One workbook as the bytes of its file."""
     with io.BytesIO() as file:
-        write_book(file, name, template, presets, folder, opened_on, results, more_spare_rows)
+        write_book(file, name, template, presets, folder, opened_on, results, more_spare_rows, functions)
         return file.getvalue()
 
 
@@ -122,12 +126,16 @@ def write_book(
     opened_on: Mapping[str, Any] | None = None,
     results: Sequence[OwnRun] = (),
     more_spare_rows: int = 0,
+    functions: str = LAMBDA,
 ) -> None:
     """Write one workbook to a path or an open file.
 
     opened_on: inputs, where they are not the article's. results: rows of a results file; see own_runs.py.
-    more_spare_rows: of Validation, for runs that are put into the file afterwards.
+    more_spare_rows: of Validation, for runs that are put into the file afterwards. functions: who provides the Excel
+    functions, one of PROVIDERS.
     """
+    if functions not in PROVIDERS:
+        raise ValueError(f"functions is {functions!r}; it must be one of {', '.join(PROVIDERS)}")
     job = workbook_job(name, presets, opened_on)
     day = _data_date((folder or presets_folder()) / "release.toml")
     words = template["book"]
@@ -150,6 +158,8 @@ def write_book(
     if "public_runs" in template and presets.public_runs:
         book.public_runs = PublicRuns(job, presets.public_runs)
     absent = set() if book.public_runs else {public_runs.WORKINGS}
+    absent |= set() if functions == LAMBDA else {lookups.TITLE}
+    absent |= {functions_list.TITLE} if functions == NO_ONE else set()
     absent |= set() if "crossover" in template else {crossover.TITLE, crossover.WORKINGS}
     for title in SHEETS:
         if title not in absent:
@@ -158,6 +168,7 @@ def write_book(
     for plan in (chart_data.plan, compare.plan, search.plan, levers.plan, crossover.plan, sensitivity.plan):
         plan(book)
     scenarios.plan(book)
+    book.provider = functions
     lookups.plan(book)
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
@@ -168,7 +179,7 @@ def write_book(
     for write in (
         start.write, sizing.write, compare.write, levers.write, crossover.write, sensitivity.write, scenarios.write,
         overrides.write, validation.write, reference.write, workings.write, checks.write, chart_data.write,
-        what_if.write, search.write, summary.write, lookups.write, notes.write, record.write,
+        what_if.write, search.write, summary.write, lookups.write, functions_list.write, notes.write, record.write,
     ):  # fmt: skip
         write(book)
     book.sheet("Sizing").activate()

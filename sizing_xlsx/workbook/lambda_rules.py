@@ -33,7 +33,7 @@ def lint_lambdas(path: str | Path) -> list[str]:
     texts = lambda_names(path)
     found = [f"Name {name}: {problem}" for name, text in texts.items() for problem in _problems(text, set(texts))]
     return found + [
-        f"{sheet}: a cell calls {name}, which older Excel lacks; no cell may" for sheet, name in _called(path, set(texts))
+        f"{part}: a cell calls {name}, which older Excel lacks; no cell may" for part, name in _called(path, set(texts))
     ]
 
 
@@ -43,8 +43,8 @@ def lambda_names(path: str | Path) -> dict[str, str]:
 
     with zipfile.ZipFile(path) as file:
         root = etree.fromstring(file.read("xl/workbook.xml"))
-    names = root.iter("{*}definedName")
-    return {str(name.get("name")): name.text for name in names if is_lambda(name.text or "")}
+    names = {str(name.get("name")): name.text or "" for name in root.iter("{*}definedName")}
+    return {name: text for name, text in names.items() if is_lambda(text)}
 
 
 def _called(path: str | Path, names: set[str]) -> Iterator[tuple[str, str]]:

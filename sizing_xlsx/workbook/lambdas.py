@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .book import Book
     from .sheets.lookups import Lookups
 
+LAMBDA, NO_ONE = "lambda", "none"
+PROVIDERS = (LAMBDA, "udf", "addin", NO_ONE)  # who answers =GPU_FITS(...): one for each workbook, or nobody
 BEGIN = "Functions_"  # of the names that the functions themselves use
 QUICK, FULL = f"{BEGIN}Quick_", f"{BEGIN}Full_"
 # What may vary in the short chain, which answers the calls that planners write most; all else is as the job has it.

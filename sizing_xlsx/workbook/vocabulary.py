@@ -29,6 +29,7 @@ VOCABULARY: Mapping[str, str] = {
         own_runs.skipped.unknown_setting own_runs.skipped.replaced
     """,
     "functions": """
+        title sentence columns[5] providers.lambda providers.udf providers.addin errors names
         lookups lists list_columns[4] jobs
     """,
     "start": """

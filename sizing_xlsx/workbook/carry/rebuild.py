@@ -18,6 +18,7 @@ from ...paths import presets_folder
 from ...presets.catalogue import Presets, load_presets
 from ...presets.names import one_line
 from ..build import book_bytes, results_in, targets, workbook_job
+from ..lambdas import LAMBDA
 from ..own_runs import OwnRun, merged
 from ..package import find_workbook, read_workbook
 from . import files
@@ -73,10 +74,12 @@ def rebuild(
     presets: Presets | None = None,
     folder: Path | None = None,
     completed: Callable[[Presets], Presets] | None = None,
+    functions: str = LAMBDA,
 ) -> list[Report]:
     """Write every workbook into a folder; what was done with those that were there.
 
     completed: what is still to be done to the presets once the planner's own files in those workbooks are among them.
+    functions: as of write_book().
 
     Where the folder holds a results file (verify-results.csv), its runs stand on Validation. All workbooks are made
     first; either all are put in place or none. Raises ValueError, one sentence, for presets, results or workbooks that
@@ -88,7 +91,7 @@ def rebuild(
     kept = [file for there in found.values() if there.record for file in there.record.files]
     known, gave_way, refused = with_kept(given, kept)
     known = completed(known) if completed else known
-    build = _Build(known, folder, results_in(output, known), {own.file for own in given.own})
+    build = _Build(known, folder, results_in(output, known), {own.file for own in given.own}, functions)
     made = [build.workbook(name, template, final, found.get(name)) for name, (template, final) in finals.items()]
     output.mkdir(parents=True, exist_ok=True)
     backups = files.write_all([planned for planned, _ in made if planned is not None])
@@ -107,13 +110,14 @@ class _Build(NamedTuple):
     folder: Path | None
     results: Sequence[OwnRun]
     given: set[str]
+    functions: str = LAMBDA
 
     def workbook(
         self, name: str, template: dict[str, Any], final: Path, there: Found | None
     ) -> tuple[files.Planned | None, Report]:
         """One workbook: what to write, None where the file says it already; and the report."""
         report = Report(final)
-        make = partial(book_bytes, name, template, self.presets, self.folder, self.results)
+        make = partial(book_bytes, name, template, self.presets, self.folder, self.results, functions=self.functions)
         if there is None:
             return files.Planned(final, make()), report
         if there.book.untouched and make() == there.data:
@@ -154,7 +158,7 @@ class _Build(NamedTuple):
         report: Report,
     ) -> bytes:
         """The new workbook with all that is the planner's."""
-        make = partial(book_bytes, name, template, self.presets, self.folder, self.results)
+        make = partial(book_bytes, name, template, self.presets, self.folder, self.results, functions=self.functions)
         if not its.any and not its.rows:
             return make()
         inputs = inputs_for(workbook_job(name, self.presets), its, renames, report)

@@ -1,0 +1,59 @@
+"""Functions: the Excel functions that work beside this workbook, each with an example; who provides them is said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...functions import registered
+from ...functions.desk import DEFAULT_JOB, Desk
+from ...functions.page import answer, formula, shown, signature
+from ...functions.signature import TABLE, Function
+from .. import lambdas, page
+
+if TYPE_CHECKING:
+    from ..book import Book
+
+TITLE = "Functions"
+
+
+def write(book: Book) -> None:
+    """The sheet; nothing where no one provides functions."""
+    if book.provider == lambdas.NO_ONE:
+        return
+    ws, styles, words = book.sheet(TITLE), book.styles, book.template["functions"]
+    put, widths = book.putter(ws), book.look["sheets"][TITLE]["widths"]
+    last = page.plain_sheet(book, TITLE, title=words["title"], sentence=words["sentence"], rows_repeated=(0, 5))
+    row = 2
+    for told in (words["providers"][book.provider], words["names"], words["errors"]):
+        put(row, 1, told, styles.variant("r_help", wrap=False, bottom=0))
+        row += 1
+    for column, label in enumerate(words["columns"], 1):
+        put(row, column, label, styles["th" if column == 1 else "th_i"])
+    desk = Desk(book.presets)
+    for function in _offered(book):
+        row += 1
+        examples = [example for example in function.examples if _here(book, example.get("job"))]
+        example = examples[0] if examples else {}
+        typed = formula(function, example) if example else ""
+        found = answer(function, example, desk) if example else ""
+        gives = shown(found) if not isinstance(found, list) else " | ".join(map(shown, found[0]))
+        texts = (function.help, signature(function), typed, gives)
+        ws.set_row(row, page.wrapped_height(*((text, widths[at]) for at, text in enumerate(texts, 2))))
+        put(row, 1, function.name, styles["r_label"])
+        for column, text in enumerate(texts, 2):
+            put(row, column, text, styles.variant("r_help", indent=1))
+    page.print_area(ws, row, last)
+
+
+def _offered(book: Book) -> list[Function]:
+    functions = list(registered().values())
+    if book.lookups is None:
+        return functions
+    names = {name for name, _ in lambdas.names(book.lookups.plan, book.lookups)}
+    return [function for function in functions if function.name in names and function.result.kind != TABLE]
+
+
+def _here(book: Book, keyword: object) -> bool:
+    """Whether an example is about a job of this workbook."""
+    desk = Desk(book.presets)
+    return desk.vocabulary.jobs[str(keyword or DEFAULT_JOB)].job == book.job.name
