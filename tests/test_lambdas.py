@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,12 @@ class Typed:
         return found
 
 
+@pytest.fixture(scope="module")
+def typed(short_books: dict[str, Book]) -> Callable[[str], Typed]:
+    """Each of the two workbooks with such a sheet, loaded once: that takes most of the time."""
+    return cache(lambda name: Typed(short_books[name].path))
+
+
 def of_job(name: str) -> list[dict[str, Any]]:
     """The vectors that a workbook answers: about its own job, or about cards."""
     keywords = {"training": ("Training",), "lora": (None, "", "LoRA", "QLoRA", "DoRA", "Prefix tuning", "Trained head")}
@@ -71,9 +79,9 @@ def of_job(name: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_every_golden_vector(book: Book) -> None:
+def test_every_golden_vector(book: Book, typed: Callable[[str], Typed]) -> None:
     vectors = of_job(book.name)
-    found = Typed(book.path).values([formula(case["function"], case["arguments"]) for case in vectors])
+    found = typed(book.name).values([formula(case["function"], case["arguments"]) for case in vectors])
     wrong = []
     for case, value in zip(vectors, found, strict=True):
         right = ErrorValue(case["error"]) if "error" in case else case["value"]
@@ -121,9 +129,9 @@ def test_a_name_that_breaks_a_rule_is_told(book: Book, tmp_path: Path) -> None:
         assert any(told in line for line in lint_lambdas(path)), (text[:60], lint_lambdas(path))
 
 
-def test_an_allowance_of_the_workbook_is_taken_over(book: Book) -> None:
+def test_an_allowance_of_the_workbook_is_taken_over(book: Book, typed: Callable[[str], Typed]) -> None:
     """What is entered on Overrides for the installation counts in the functions too, as in every table of jobs."""
-    opened = Typed(book.path)
+    opened = typed(book.name)
     model = book.job.choices("base_model")[0]
     call = f'=GPU_HEADROOM("{model}","NVIDIA H100 SXM5 80GB",1,16)'
     (before,) = opened.values([call])
@@ -134,5 +142,6 @@ def test_an_allowance_of_the_workbook_is_taken_over(book: Book) -> None:
     index = [entry["name"] for entry in opened.model.get_worksheets_properties()].index(sheet)
     opened.model.set_user_input(index, row, column, "3")
     (after,) = opened.values([call])
+    opened.model.clear_cell_contents(index, row, column)
     preset = book.job.reference()["preset_outside_pytorch_gb"]
     assert abs((before - after) - (3 - preset)) < 1e-9
