@@ -32,7 +32,7 @@ __all__ = ["CODES", "UNKNOWN", "WRONG", "Fault", "call", "default_desk", "found"
 
 
 def registered() -> dict[str, Function]:
-    """Every function by its name."""
+    """Every function by its name, in alphabetical order."""
     from importlib import import_module
 
     from .registry import FUNCTIONS
@@ -40,7 +40,7 @@ def registered() -> dict[str, Function]:
     for module in ("of_jobs", "of_cards", "of_models"):  # each registers its own
         import_module(f"{__name__}.{module}")
 
-    return FUNCTIONS
+    return dict(sorted(FUNCTIONS.items()))
 
 
 @lru_cache(maxsize=1)

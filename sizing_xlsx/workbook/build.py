@@ -169,7 +169,6 @@ def write_book(
         plan(book)
     scenarios.plan(book)
     book.provider = functions
-    lookups.plan(book)
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
         book.say(key, sentence(text, book.sym))

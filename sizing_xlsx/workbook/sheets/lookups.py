@@ -140,17 +140,11 @@ def _in_order(trees: Mapping[str, Expr]) -> dict[str, Expr]:
     return found
 
 
-def plan(book: Book) -> None:
-    """Lay the sheet out, of a workbook whose functions are names of its own; nothing is written yet."""
-    if book.provider == lambdas.LAMBDA:
-        book.lookups = Lookups(book)
-
-
 def write(book: Book) -> None:
     """The sheet, and the names of the functions, of a workbook that has them."""
-    lookups = book.lookups
-    if lookups is None:
+    if book.provider != lambdas.LAMBDA:
         return
+    lookups = book.lookups = Lookups(book)
     widest = max(len(columns) for columns in lookups.columns.values())
     page.plain_sheet(
         book, TITLE, kind="wide", last_column=4 + max(widest, len(lookups.plan.inputs)), stamp=False,
