@@ -116,6 +116,12 @@ def _parser(command: str) -> Parser:
     report.add_argument("--output", type=Path, default=Path(), metavar="DIR", help="where to; the current folder")
     report.set_defaults(run=_report)
 
+    excel = commands.add_parser("excel", help="the functions in desktop Excel: install, status, uninstall")
+    if command == "excel":
+        from .functions.udf import command as excel_command
+
+        excel_command.add(excel)
+
     lint = commands.add_parser("lint", help="hold an emitted workbook against the rules")
     lint.add_argument("workbook", type=Path)
     lint.set_defaults(run=_lint)

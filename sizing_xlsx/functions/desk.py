@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..formula import domains
@@ -27,10 +28,14 @@ CATALOGUE = ("models", "training_models", "gpus")  # a name that these lack is u
 
 
 class Desk:
-    """The functions' view of a set of presets; those that travel with the package when none are named."""
+    """The functions' view of a set of presets; those that travel with the package when none are named.
 
-    def __init__(self, presets: Presets | None = None) -> None:
+    folders: where MODEL_FROM_CONFIG may read a file; none: it takes JSON text alone.
+    """
+
+    def __init__(self, presets: Presets | None = None, folders: Sequence[Path] = ()) -> None:
         self._presets, self._jobs, self._names = presets, dict[str, "Job"](), dict[str, Names]()
+        self.folders = tuple(folders)
 
     @cached_property
     def presets(self) -> Presets:

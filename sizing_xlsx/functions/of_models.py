@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from .config_paths import config_within
 from .desk import JOB, Desk, Values
 from .faults import UNKNOWN, WRONG, Fault
 from .kinds import Picked
@@ -90,24 +92,32 @@ register(
 )  # fmt: skip
 
 
-_CONFIG = Own("config", "", "The text of the model's config.json.")
+_CONFIG = Own("config", "", "The text of the model's config.json; where folders are allowed, also a path in one.")
 
 
 def _from_config(desk: Desk, values: Values) -> list[list[Any]]:
     from ..model_report import as_object
     from ..presets.config import read_config
 
-    text = values["config"]
-    if not isinstance(text, str) or text[:1] not in "{[":
-        raise Fault(WRONG, "config is no JSON object; it must be the text of a config.json")
     try:
-        found = as_object(read_config(text), desk.presets)
+        found = as_object(read_config(_source(desk, values["config"])), desk.presets)
+    except Fault:
+        raise
     except ValueError as error:
         raise Fault(WRONG, f"config: {error}") from None
     rows = [
         [key, _flat(value)] for key, value in found.items() if not isinstance(value, (dict, list)) or key == "assumed"
     ]
     return [["Field", "Value"], *rows]
+
+
+def _source(desk: Desk, text: Any) -> str | Path:
+    """What `config` says: JSON text, or a file of a folder that the desk allows."""
+    if isinstance(text, str) and text[:1] in ("{", "["):
+        return text
+    if not isinstance(text, str) or not desk.folders:
+        raise Fault(WRONG, "config is no JSON object; it must be the text of a config.json")
+    return config_within(desk.folders, text)
 
 
 def _flat(value: Any) -> Any:

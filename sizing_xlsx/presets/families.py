@@ -79,6 +79,11 @@ def extended(family: Family, entry: Mapping[str, Any]) -> Family:
     )
 
 
+def forget() -> None:
+    """Read the files anew when they are next asked for: they have changed."""
+    _read.cache_clear()
+
+
 @lru_cache(maxsize=4)
 def _read(path: Path) -> Families:
     where = one_line(str(path))
