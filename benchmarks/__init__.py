@@ -6,6 +6,7 @@ many_jobs      a million jobs against the same arithmetic written by hand in Num
 one_job        jobs a second, one at a time
 start_up       the import and the first answer on a command line
 scenarios      a workbook with every row of Scenarios in use, recalculated
+desktop_excel  functions through the conversion of xlwings
 proof          a training step traced without a GPU, a sweep's figures written into a workbook
 
 Needs a checkout with the extra "vector" (NumPy). Processor time is what counts within this process, so that other
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parts(jobs: int, repeats: int) -> dict[str, Callable[[], list[Line]]]:
-    from . import many_jobs, one_job, proof, scenarios, start_up, workbooks
+    from . import desktop_excel, many_jobs, one_job, proof, scenarios, start_up, workbooks
 
     return {
         "start_up": lambda: start_up.lines(repeats),
@@ -48,5 +49,6 @@ def _parts(jobs: int, repeats: int) -> dict[str, Callable[[], list[Line]]]:
         "many_jobs": lambda: many_jobs.lines(jobs, repeats),
         "workbooks": lambda: workbooks.lines(repeats),
         "scenarios": lambda: scenarios.lines(repeats),
+        "desktop_excel": lambda: desktop_excel.lines(repeats),
         "proof": lambda: proof.lines(repeats),
     }

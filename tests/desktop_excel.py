@@ -1,24 +1,36 @@
-"""xlwings as it runs on Windows, with pywin32 alone stood in for. Import it in a process of its own, before xlwings.
+"""xlwings as it runs on Windows, with pywin32 alone stood in for, in a process of its own so that nothing leaks.
 
 Real: the decorators' metadata, the VBA that is generated, the conversion of arguments and results (xlwings.udfs,
 xlwings._xlwindows). Stood in for: COM, and the ranges of cells that Excel hands over.
+
+asked() runs steps in such a process: {"facts": …}, {"vba": name}, {"import": name},
+{"call": name, "given": [...]} or {"command": [...], "machine": …}; as a program this file reads them as JSON and writes what each gave.
 """
 
 from __future__ import annotations
 
 import asyncio.subprocess  # noqa: F401 - what picks a platform at its import does so before it is changed
 import concurrent.futures.thread  # noqa: F401
+import contextlib
 import ctypes
+import io
+import json
 import logging.handlers  # noqa: F401
+import os
+import subprocess
 import sys
 import tempfile  # noqa: F401
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 RANGE = "{00020846-0000-0000-C000-000000000046}"
 MISSING = -2147352572  # what an argument that is left out arrives as
-NA, DIV0, SPILL = -2146826246, -2146826281, -2146826243  # error cells
+ERRORS = {"#N/A": -2146826246, "#DIV/0!": -2146826281, "#SPILL!": -2146826243}  # what error cells arrive as
+CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 class TimeType(datetime):
@@ -76,8 +88,8 @@ class Cells:
         self.Rows, self.Columns = Count(len(rows)), Count(len(rows[0]))
 
 
-def _stand_in() -> ModuleType:
-    """xlwings, imported as on Windows."""
+def as_on_windows() -> ModuleType:
+    """xlwings, imported as on Windows, once in a process and before anything else imports it."""
     names = (
         "pythoncom", "pywintypes", "win32api", "win32con", "win32event", "win32gui", "win32process", "win32timezone",
         "win32com", "win32com.client", "win32com.client.dynamic", "win32com.client.gencache", "win32com.server",
@@ -114,4 +126,159 @@ def _stand_in() -> ModuleType:
     return xlwings
 
 
-xlwings = _stand_in()
+# ---------------------------------------------------------------------- what a test asks for
+def cells(*rows: Sequence[Any]) -> dict[str, Any]:
+    """A range, as an argument of a call. In it, as alone: {"error": "#N/A"}, {"date": "2026-11-30"}, {"money": "8"}."""
+    return {"cells": rows}
+
+
+def asked(*steps: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> list[Any]:
+    """What each step gave, in one process."""
+    done = subprocess.run(
+        [sys.executable, __file__],
+        input=json.dumps(steps),
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), **(environ or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    found: list[Any] = json.loads(done.stdout)
+    return found
+
+
+# ---------------------------------------------------------------------- in the process
+def _handed_over(value: Any) -> Any:
+    """An argument as COM hands it over."""
+    if not isinstance(value, dict):
+        return float(value) if type(value) is int else value
+    ((kind, content),) = value.items()
+    return {
+        "cells": lambda: Cells(*(tuple(map(_handed_over, row)) for row in content)),
+        "missing": lambda: MISSING,
+        "error": lambda: ERRORS[content],
+        "date": lambda: TimeType.fromisoformat(content),
+        "money": lambda: Decimal(content),
+    }[kind]()
+
+
+def _facts() -> dict[str, Any]:
+    from sizing_xlsx.functions.udf import excel
+
+    found = {
+        name: getattr(excel, name).__xlfunc__ for name in dir(excel) if hasattr(getattr(excel, name), "__xlfunc__")
+    }
+    return {
+        name: {
+            "help": facts["ret"]["doc"],
+            "category": facts["category"],
+            "arguments": [
+                {**{key: argument[key] for key in ("name", "doc", "options")}, "optional": "optional" in argument}
+                for argument in facts["args"]
+            ],
+        }
+        for name, facts in found.items()
+    }
+
+
+def _command(words: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a command prints on a machine. facts: its folders; the values of its registry by their name."""
+    import argparse
+
+    from sizing_xlsx.functions.udf import command
+    from sizing_xlsx.functions.udf.places import Machine
+
+    registry = facts["registry"]
+    machine = Machine(
+        facts.get("system", "Windows"),
+        {"APPDATA": facts["appdata"]},
+        lambda hive, key, name: registry.get(name or key.rpartition("\\")[2]),
+        Path(facts["python"]),
+        Path(facts["python"]).parent,
+    )
+    parser = argparse.ArgumentParser()
+    command.add(parser)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            status: int | str = command.run(parser.parse_args(words), machine)
+        except ValueError as error:
+            status = str(error)
+    return {"status": status, "lines": printed.getvalue().splitlines()}
+
+
+class Workbook(Com):
+    """An add-in that is open in Excel, and what is done with it."""
+
+    def __init__(self, name: str) -> None:
+        self.__dict__.update(Name=name, done=[], described={}, module="")
+        self.VBComponents.Import = self._import
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.done.append(f"{name} {value}")
+
+    VBProject = Application = api = property(lambda self: self)
+    Version = "16.0"
+
+    @property
+    def VBComponents(self) -> Any:
+        return self.__dict__.setdefault("components", type("Components", (Com,), {})())
+
+    def _import(self, path: str) -> None:
+        self.done.append("import")
+        self.__dict__["module"] = Path(path).read_text(encoding="utf-8")
+
+    def MacroOptions(self, macro: str, **facts: Any) -> None:
+        self.described[macro] = [facts["Description"], facts["Category"], facts["ArgumentDescriptions"]]
+
+    def save(self) -> None:
+        self.done.append("save")
+
+    def close(self) -> None:
+        self.done.append("close")
+
+
+def _imported(file: str) -> dict[str, Any]:
+    """What importing the functions does in Excel."""
+    import xlwings
+    from xlwings import udfs
+
+    from sizing_xlsx.functions.udf import MODULE, install
+
+    book = Workbook(Path(file).name)
+
+    @contextlib.contextmanager
+    def app(**options: Any) -> Iterator[Any]:
+        yield type("App", (), {"books": type("Books", (), {"open": lambda self, path: book})()})()
+        book.done.append("quit")
+
+    udfs.get_udf_module(MODULE, None)
+    xlwings.App = app
+    with contextlib.redirect_stdout(sys.stderr):
+        install.import_through_excel(Path(file))
+    return {"done": book.done, "described": book.described, "module": book.module}
+
+
+def _done(step: Mapping[str, Any]) -> Any:
+    from sizing_xlsx.functions.udf import MODULE, vba
+
+    if "facts" in step:
+        return _facts()
+    if "vba" in step:
+        return vba.module_text(step["vba"])
+    if "import" in step:
+        return _imported(step["import"])
+    if "command" in step:
+        return _command(step["command"], step["machine"])
+    given = tuple(map(_handed_over, step["given"]))
+    from xlwings import udfs
+
+    arguments = len(udfs.get_udf_module(MODULE, None).__dict__[step["call"]].__xlfunc__["args"])
+    left_out = (MISSING,) * (arguments - len(given))  # VBA hands over what was left out, too
+    return udfs.call_udf(MODULE, step["call"], given + left_out)
+
+
+if __name__ == "__main__":
+    as_on_windows()
+    json.dump([_done(step) for step in json.load(sys.stdin)], sys.stdout)

@@ -9,12 +9,14 @@ faults      what a function says where it cannot answer
 values      values as a spreadsheet hands them over
 names       which name of a list a text means
 vocabulary  presets/functions.toml: job keywords, order of arguments, further words
+config_paths  which files MODEL_FROM_CONFIG may read
 desk        the catalogue and its jobs, and what the arguments of a call mean over them
 signature   what a function is
 kinds       what surfaces that hold formulas need to know of a function
 registry    the functions by name; they stand in of_jobs, of_cards and of_models
 page        the functions as a reader meets them: help, docs/functions.md
 chain       terms of a job as LAMBDA names, each within Excel's limits
+udf         the functions in desktop Excel, through xlwings
 """
 
 from __future__ import annotations

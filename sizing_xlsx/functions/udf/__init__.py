@@ -3,7 +3,7 @@
 excel       what xlwings imports: every function of the registry, with its help
 answer      a call from a cell: ranges, values and sentences; it never raises
 cells       values as xlwings hands them over, and as Excel takes them
-help        texts of the function wizard
+wizard      texts of the function wizard
 vba         names that VBA can take, and the module of functions that it calls
 settings    sizing-xlsx-excel.toml: own models and cards, presets, folders that may be read
 source      the catalogue under those settings, read anew when a file changes
@@ -13,7 +13,7 @@ addin       the .xlam, made from the template in xlwings
 install     putting all that in place, and taking it away
 status      what is missing or in the way, a line each
 
-Only excel and vba import xlwings.
+Only excel, vba and install import xlwings, the last two inside functions.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from ..faults import WRONG, Fault
 
 MOST_TEXT = 255  # characters of a sentence in a cell, and of a text in the function wizard
 MOST_CELLS = 20_000  # of a range that is answered cell by cell: some seconds
+MOST_WHOLE = 2**53  # up to which a cell's whole numbers are exact
 Rows = list[list[Any]]
 
 # What COM makes of an error cell: this, plus the number of the error. xlwings knows those before Office 2016.
@@ -27,10 +28,11 @@ def from_cell(value: Any) -> Any:
     """What a cell holds, as the functions know values: dates as text, money as a number, errors by their name."""
     if isinstance(value, (date, time)):
         return value.isoformat()
-    if isinstance(value, Decimal):
-        return float(value)
     if type(value) is int:
         return _ERRORS.get(value - _ERRORS_FROM, value)
+    if isinstance(value, (float, Decimal)):  # Excel knows no other numbers, and shows 8 for 8.0
+        number = float(value)
+        return int(number) if number.is_integer() and abs(number) < MOST_WHOLE else number
     return value
 
 

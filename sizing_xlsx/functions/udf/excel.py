@@ -14,37 +14,37 @@ import xlwings
 from .. import default_desk, registered
 from ..faults import Fault
 from ..signature import Function, described
-from . import failures, help
+from . import failures, wizard
 from .answer import answer
-from .source import SOURCE
+from .source import Source
 
 CATEGORY = "GPU memory sizing"
+_SOURCE = Source()
 
 
 def _made(function: Function) -> Callable[..., Any]:
     """One function as xlwings takes it: arguments arrive as rows of cells, errors among them by name."""
 
     def from_excel(*given: Any) -> Any:
-        return answer(function, given, SOURCE.desk)
+        return answer(function, given, _SOURCE.desk)
 
     optional = function.arguments[function.required :]
     from_excel.__name__ = from_excel.__qualname__ = function.name
-    from_excel.__doc__ = help.of_function(function)
+    from_excel.__doc__ = wizard.of_function(function)
     from_excel.__signature__ = Signature(  # type: ignore[attr-defined]
         [
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None if name in optional else Parameter.empty)
             for name in function.arguments
         ]
     )
-    made = xlwings.func(category=CATEGORY)(from_excel)
     for argument in described(function, _help_desk):
-        made = xlwings.arg(argument.name, doc=help.of_argument(argument), ndim=2, err_to_str=True)(made)
-    return xlwings.ret()(made)
+        xlwings.arg(argument.name, doc=wizard.of_argument(argument), ndim=2, err_to_str=True)(from_excel)
+    return xlwings.func(category=CATEGORY)(from_excel)  # last, for each argument sets the category back
 
 
 try:
-    _help_desk = SOURCE.desk()
+    _help_desk = _SOURCE.desk()
 except Fault:  # every cell will say so; the functions have to be there for that
     _help_desk = default_desk()
-failures.log_to(SOURCE.log)
+failures.log_to(_SOURCE.log)
 globals().update({name: _made(function) for name, function in registered().items()})

@@ -100,6 +100,3 @@ def _files(file: Path, settings: Settings) -> Iterator[Path]:
             continue
     yield from settings.gpus
     yield from settings.layer_forms
-
-
-SOURCE = Source()
