@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -57,7 +58,7 @@ def test_the_addin_is_the_template_of_xlwings_with_its_settings(tmp_path):
     assert addin.addin_bytes(settings) == file.read_bytes()
     assert addin.read_configuration(file) == settings
     assert settings["UDF Modules"] == MODULE
-    assert settings["ADD_WORKBOOK_TO_PYTHONPATH"] == "false"
+    assert settings["ADD_WORKBOOK_TO_PYTHONPATH"] == "False"
     assert addin.is_ours(file)
     assert not addin.holds_functions(file)
     template = addin.xlwings_folder() / addin.TEMPLATE
@@ -68,6 +69,13 @@ def test_the_addin_is_the_template_of_xlwings_with_its_settings(tmp_path):
     assert changed == ["xl/workbook.xml", "xl/worksheets/sheet1.xml"]
     assert [sheet.get("name") for sheet in book.iter("{*}sheet")] == ["myaddin.conf"]
     assert not addin.is_ours(template)
+
+
+def test_nothing_that_the_vba_asks_for_is_left_to_a_file_beside_a_workbook():
+    vba = (addin.xlwings_folder() / "xlwings_custom_addin.bas").read_text(encoding="utf-8")
+    asked_for = {key.upper() for key in re.findall(r'GetConfig\("([^"]+)"', vba) if not key.endswith("_MAC")}
+    stated = {key.upper() for key in addin.configuration(Path("p"), Path("q"))}
+    assert asked_for - stated == {"INTERPRETER", "TEMP DIR"}  # where Interpreter_Win is empty; of macros
 
 
 def test_settings_are_read_as_excel_saves_them(tmp_path):

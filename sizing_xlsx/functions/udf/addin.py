@@ -25,16 +25,20 @@ _DAY = (1980, 1, 1, 0, 0, 0)
 
 
 def configuration(interpreter: Path, package_folder: Path) -> dict[str, str]:
-    """The add-in's settings by their names in xlwings."""
+    """The add-in's settings by their names in xlwings: every one that its VBA asks for on Windows.
+
+    What a sheet of the add-in does not state, the VBA looks up in a file beside the workbook that is open, and some of
+    it becomes part of a command: so nothing is left unstated. Nor may code beside a workbook be importable.
+    """
     return {
         "Interpreter_Win": str(interpreter),
         "PYTHONPATH": str(package_folder),
         "UDF Modules": MODULE,
-        "Use UDF Server": "FALSE",
-        "Debug UDFs": "FALSE",
-        "Show Console": "FALSE",
-        # else code that lies beside a workbook from anywhere would be importable
-        "ADD_WORKBOOK_TO_PYTHONPATH": "false",
+        "ADD_WORKBOOK_TO_PYTHONPATH": "False",
+        **dict.fromkeys(("Use UDF Server", "Debug UDFs", "Show Console"), "False"),
+        "SHOW_ERROR_POPUPS": "True",
+        **dict.fromkeys(("LICENSE_KEY", "Conda Path", "Conda Env"), ""),
+        **dict.fromkeys(("ONEDRIVE_CONSUMER_WIN", "ONEDRIVE_COMMERCIAL_WIN", "SHAREPOINT_WIN"), ""),
     }
 
 
@@ -136,6 +140,8 @@ def _with_settings(part: bytes, settings: Mapping[str, str]) -> bytes:
     for at, pair in enumerate(settings.items(), 1):
         row = etree.SubElement(rows, f"{_MAIN}row", r=str(at))
         for column, text in zip("AB", pair, strict=True):
+            if not text:
+                continue
             cell = etree.SubElement(row, f"{_MAIN}c", r=f"{column}{at}", t="inlineStr")
             etree.SubElement(etree.SubElement(cell, f"{_MAIN}is"), f"{_MAIN}t").text = text
     return etree.tostring(sheet, xml_declaration=True, encoding="UTF-8", standalone=True)

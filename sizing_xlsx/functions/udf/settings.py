@@ -85,9 +85,9 @@ def template() -> str:
         "# when Excel calculates anew (Ctrl+Alt+F9). Relative paths count from this file's folder. Write paths of",
         "# Windows in single quotes: 'C:\\models\\ours'.",
         "",
-        "# A copy of the presets folder, in place of the package's own.",
+        "# presets: a copy of the presets folder, in place of the package's own.",
         "# presets = 'presets'",
     ]
     for key, meant in LISTS.items():
-        lines += ["", f"# {meant[:1].upper()}{meant[1:]}.", f"{key} = []"]
+        lines += ["", f"# {key}: {meant}.", f"{key} = []"]
     return "\n".join(lines) + "\n"
