@@ -214,6 +214,32 @@ def test_a_file_that_excel_holds_is_one_sentence_and_no_draft_is_left(windows, m
     assert not windows.places.data.exists()
 
 
+def test_an_update_that_excel_stops_is_made_up_for(windows, monkeypatch):
+    machine = type("Machine", (), {"interpreter": windows.python})()
+    monkeypatch.setattr(install, "module_text", lambda addin: f"' {MODULE}\n")
+    install.install(machine, windows.places)
+    with_functions(windows.places.addin)
+    monkeypatch.setattr(install, "module_text", lambda addin: f"' {MODULE}, with one more\n")
+    write = install._write
+
+    def held(file: Path, content: bytes) -> None:
+        if file == windows.places.addin:
+            raise ValueError("close Excel")
+        write(file, content)
+
+    monkeypatch.setattr(install, "_write", held)
+    with pytest.raises(ValueError, match="close Excel"):
+        install.install(machine, windows.places)
+    monkeypatch.setattr(install, "_write", write)
+    lines = install.install(machine, windows.places)
+    assert f"Wrote {windows.places.addin}" in lines
+    assert not addin.holds_functions(windows.places.addin)  # those of the older module
+    assert lines[-1].startswith("One step is left")
+    assert install.install(machine, windows.places)[:2] == [
+        f"Unchanged: {windows.places.addin}", f"Unchanged: {windows.places.module}"
+    ]  # fmt: skip
+
+
 # ---------------------------------------------------------------------- uninstall
 def test_uninstall_removes_what_install_wrote_and_nothing_else(windows):
     other = windows.places.startup / "other.xlam"

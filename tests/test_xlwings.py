@@ -169,7 +169,7 @@ def test_error_cells_and_dates_are_named():
     assert texts[0].startswith("#VALUE! batch_size is the error #N/A; ")
     assert texts[1].startswith("#VALUE! model is the error #SPILL!; ")
     assert texts[2].startswith("#VALUE! gpu is the error #DIV/0!; ")
-    assert texts[3].startswith("#VALUE! batch_size is '2026-11-30T00:00:00'; it must be a whole number")
+    assert texts[3].startswith("#VALUE! batch_size is '2026-11-30'; it must be a whole number")
 
 
 def test_ranges_are_answered_cell_by_cell():

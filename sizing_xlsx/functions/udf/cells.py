@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import date, time
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -26,8 +26,8 @@ _ERRORS = {
 
 def from_cell(value: Any) -> Any:
     """What a cell holds, as the functions know values: dates as text, money as a number, errors by their name."""
-    if isinstance(value, (date, time)):
-        return value.isoformat()
+    if isinstance(value, datetime):
+        return value.isoformat(" ").removesuffix(" 00:00:00")
     if type(value) is int:
         return _ERRORS.get(value - _ERRORS_FROM, value)
     if isinstance(value, (float, Decimal)):  # Excel knows no other numbers, and shows 8 for 8.0

@@ -57,10 +57,12 @@ def install(machine: Machine, places: Places, imported: Callable[[Path], None] |
     folders = list(dict.fromkeys([*before.folders, *_missing_folders([*wanted, places.record])]))
     for folder in folders:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    files = {**before.files, **{str(file): _digest(content) for file, content in wanted.items()}}
-    _write(places.record, _record_text(Record(files, folders)))  # first: uninstall must know all
+    written = before._replace(files={**{str(file): "" for file in wanted}, **before.files}, folders=folders)
+    _write(places.record, _record_text(written))  # first: whatever happens, uninstall must know all
     for file in stale:
         _write(file, wanted[file])
+    written.files.update({str(file): _digest(content) for file, content in wanted.items()})
+    _write(places.record, _record_text(written))
     lines = [f"{'Wrote' if file in stale else 'Unchanged:'} {file}" for file in wanted]
     if places.settings not in wanted:
         lines.append(f"Left as it is: {places.settings}")

@@ -51,10 +51,12 @@ def unsafe_names(functions: Mapping[str, Function]) -> list[str]:
 def module_text(addin: str) -> str:
     """The module of VBA, one function for each of the registry; to be saved with CR LF, as Excel imports it.
 
-    addin: the file name of the add-in that will hold it. Needs Windows, where xlwings can generate.
+    addin: the file name of the add-in that will hold it. ValueError without pywin32, which xlwings needs for it.
     """
-    from xlwings import udfs
-
+    try:
+        from xlwings import udfs
+    except ImportError as error:
+        raise ValueError(f'pywin32 is not installed ({error}); pip install "sizing-xlsx[excel]"') from None
     from . import excel
 
     file = StringIO()
