@@ -184,12 +184,12 @@ def test_another_folder_of_addins(windows, tmp_path):
 def test_where_excel_trusts_it_install_imports_the_functions(windows, monkeypatch):
     monkeypatch.setattr(install, "module_text", lambda addin: f"' {MODULE}\n")
     machine = type("Machine", (), {"interpreter": windows.python})()
-    taken: list[Path] = []
-    lines = install.install(machine, windows.places, taken.append)
-    assert taken == [windows.places.addin]
+    taken: list[tuple[Path, ...]] = []
+    lines = install.install(machine, windows.places, lambda *files: taken.append(files))
+    assert taken == [(windows.places.addin, windows.places.module)]
     assert lines[-1].startswith("Imported 16 functions into sizing-xlsx.xlam")
 
-    def refuses(file: Path) -> None:
+    def refuses(*files: Path) -> None:
         raise RuntimeError("busy")
 
     lines = install.install(machine, windows.places, refuses)

@@ -108,16 +108,22 @@ def test_the_vba_has_every_function_with_its_arguments(excel):
 
 
 def test_importing_through_excel_brings_the_functions_with_all_their_help(excel):
-    (found,) = asked({"import": "C:/XLSTART/sizing-xlsx.xlam"})
-    assert found["done"] == ["IsAddin False", "import", "IsAddin True", "save", "close", "quit"]
+    (found,) = asked({"import": ["XLSTART/sizing-xlsx.xlam", "functions.bas"]})
+    assert found["done"] == [
+        "open XLSTART/sizing-xlsx.xlam", "IsAddin False", "import functions.bas", "IsAddin True", "save", "close", "quit"
+    ]  # fmt: skip
+    assert len(found["described"]) == len(REGISTRY)
     for name, facts in excel[0].items():
         help_of = [argument["doc"] for argument in facts["arguments"]]
         assert found["described"][f"'sizing-xlsx.xlam'!{name}"] == [facts["help"], "GPU memory sizing", help_of]
-    beside = ("Attribute", "'", "#Const")
-    imported, written = (
-        [line for line in text.splitlines() if not line.startswith(beside)] for text in (found["module"], excel[1])
-    )
-    assert imported == written
+
+
+def test_no_function_calls_python_while_a_workbook_could_name_another(excel):
+    for body in excel[1].split("\nFunction ")[1:]:
+        name = body.partition("(")[0]
+        before = body.partition("XLPy.CallUDF")[0]
+        assert f'If SheetExists(ActiveWorkbook, "myaddin.conf") Then\n        {name} = "#VALUE! ' in before
+        assert "Exit Function\n    End If\n" in before
 
 
 def test_names_are_safe_in_vba_and_others_are_found():

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from ... import __version__
 from .. import registered
-from . import MODULE, XLWINGS
+from . import XLWINGS
 from .addin import addin_bytes, configuration, holds_functions, is_ours
 from .places import Machine, Places, package_folder
 from .settings import template
-from .vba import module_text, unsafe_names
+from .vba import module_text, unsafe_names, wizard_help
 
 BY_HAND = (
     "One step is left, in Excel: start it, press Alt+F11, choose {addin} in the list on the left, then File > Import "
@@ -31,10 +31,10 @@ class Record(NamedTuple):
     folders: list[str]
 
 
-def install(machine: Machine, places: Places, imported: Callable[[Path], None] | None = None) -> list[str]:
+def install(machine: Machine, places: Places, imported: Callable[[Path, Path], None] | None = None) -> list[str]:
     """Set everything up; what was done, a line each. A second time it changes what has changed and nothing else.
 
-    imported: brings the functions into the add-in through Excel; None where Excel does not trust that. Raises
+    imported: brings the module into the add-in through Excel; None where Excel does not trust that. Raises
     ValueError before anything is written: for a file of someone else in a place that is needed, another xlwings.
     """
     wrong = unsafe_names(registered())
@@ -71,27 +71,37 @@ def install(machine: Machine, places: Places, imported: Callable[[Path], None] |
     return lines
 
 
-def _imported(places: Places, imported: Callable[[Path], None] | None) -> str:
+def _imported(places: Places, imported: Callable[[Path, Path], None] | None) -> str:
     """The functions brought into the add-in, or what is left to do by hand."""
     by_hand = BY_HAND.format(addin=places.addin.name, module=places.module)
     if imported is None:
         return by_hand
     try:
-        imported(places.addin)
+        imported(places.addin, places.module)
     except Exception as error:  # whatever Excel says: the other way is open
         return f"Excel did not take the functions ({type(error).__name__}: {error}). {by_hand}"
     return f"Imported {len(registered())} functions into {places.addin.name}; they are there when Excel starts next."
 
 
-def import_through_excel(addin: Path) -> None:
+def import_through_excel(addin: Path, module: Path) -> None:
     """Bring the functions, with the help of each argument, into the add-in, through an Excel of its own."""
     import xlwings
 
-    import_udfs: Any = xlwings.import_udfs
+    nothing = dict.fromkeys(("MenuText", "ShortcutKey", "StatusBar", "HelpContextID", "HelpFile"))
     with xlwings.App(visible=False, add_book=False) as app:
         book = app.books.open(str(addin))
         book.api.IsAddin = False  # Excel describes no functions of a hidden workbook
-        import_udfs(MODULE, book.api)
+        book.api.VBProject.VBComponents.Import(str(module))
+        for name, help in wizard_help().items():
+            book.api.Application.MacroOptions(
+                f"'{addin.name}'!{name}",
+                Description=help.words,
+                HasMenu=False,
+                HasShortcutKey=False,
+                Category=help.category,
+                ArgumentDescriptions=help.arguments,
+                **nothing,
+            )
         book.api.IsAddin = True
         book.save()
         book.close()

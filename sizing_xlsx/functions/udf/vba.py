@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..signature import Function
 from . import MODULE, VBA_MODULE
+from .addin import SHEET
 
 # Words of the language, and what the generated lines and xlwings' own code call things.
 RESERVED = frozenset(
@@ -64,12 +65,36 @@ def module_text(addin: str) -> str:
     file.write('#Const App = "Microsoft Excel"\n')
     generate: Any = udfs.generate_vba_wrapper
     generate(MODULE, excel, file, SimpleNamespace(Name=addin))
-    helps = {name: getattr(excel, name).__doc__ for name in dir(excel) if hasattr(getattr(excel, name), "__xlfunc__")}
-    return "\n".join(_described(file.getvalue().splitlines(), helps)) + "\n"
+    helps = {name: help.words for name, help in wizard_help().items()}
+    return "\n".join(_guarded(file.getvalue().splitlines(), helps)) + "\n"
 
 
-def _described(lines: list[str], helps: Mapping[str, str]) -> Iterator[str]:
-    """The lines with what Excel shows of a function, below its first line: imported modules may state that."""
+class Help(NamedTuple):
+    """What the function wizard says of a function and of each of its arguments."""
+
+    words: str
+    category: str
+    arguments: list[str]
+
+
+def wizard_help() -> dict[str, Help]:
+    """The wizard's texts by function, from the metadata of xlwings; needs Windows, as that does."""
+    from . import excel
+
+    found = {name: getattr(function, "__xlfunc__", None) for name, function in vars(excel).items()}
+    return {
+        name: Help(facts["ret"]["doc"], facts["category"], [argument["doc"] for argument in facts["args"]])
+        for name, facts in found.items()
+        if facts
+    }
+
+
+def _guarded(lines: list[str], helps: Mapping[str, str]) -> Iterator[str]:
+    """The lines with, below the first of each function, what Excel shows of it, and a guard.
+
+    xlwings' VBA takes the Python to start from a sheet of that name in the active workbook, before the add-in's own:
+    whoever sends a workbook could have any program started.
+    """
     name = ""
     for line in lines:
         yield line
@@ -78,4 +103,8 @@ def _described(lines: list[str], helps: Mapping[str, str]) -> Iterator[str]:
         if name and not line.endswith(" _"):
             words = helps[name].encode("ascii", "replace").decode().replace('"', '""')  # VBA reads no UTF-8
             yield f'Attribute {name}.VB_Description = "{words}"'
+            yield f'    If SheetExists(ActiveWorkbook, "{SHEET}") Then'
+            yield f'        {name} = "#VALUE! the workbook has a sheet {SHEET}, which may start any program; remove it"'
+            yield "        Exit Function"
+            yield "    End If"
             name = ""
