@@ -12,6 +12,7 @@ import pytest
 from sizing_xlsx import functions
 from sizing_xlsx.functions.config_paths import config_within
 from sizing_xlsx.functions.desk import Desk
+from sizing_xlsx.functions.udf import source as udf_source
 from sizing_xlsx.functions.udf.settings import VARIABLE, read_settings, settings_file, template
 from sizing_xlsx.functions.udf.source import EVERY_S, Source
 from sizing_xlsx.paths import presets_folder
@@ -123,6 +124,19 @@ def test_a_file_that_is_broken_gives_no_stale_figures_and_is_told_until_it_is_me
     written(cards, "name,usable_gib\nRack 7,100\n")
     clock.now += EVERY_S
     assert functions.call("GPU_INFO", "Rack 7", at=source.desk()) == pytest.approx(107.3741824)
+
+
+def test_what_nobody_thought_of_is_told_as_well(tmp_path, monkeypatch):
+    def fails(*given: object, **named: object) -> None:
+        raise KeyError("usable_gib")
+
+    monkeypatch.setattr(udf_source, "load_presets", fails)
+    clock = Clock()
+    source = Source({"HOME": str(tmp_path)}, clock)
+    for _ in range(2):
+        with pytest.raises(functions.Fault, match="presets: KeyError 'usable_gib'"):
+            source.desk()
+        clock.now += EVERY_S
 
 
 def test_own_models_and_a_presets_folder_are_followed(tmp_path):

@@ -57,9 +57,10 @@ class Source:
             self._settings = read_settings(self._environ)
             self._stamp = _stamp(self.file, self._settings)  # before reading: what changes meanwhile is read again
             self._desk = _desk(self._settings)
-        except (ValueError, OSError) as error:
+        except Exception as error:  # a file may be wrong in ways that nobody thought of; cells must say so
             self._stamp = _stamp(self.file, self._settings)
-            self._fault = f"presets: {error}"
+            told = isinstance(error, (ValueError, OSError))
+            self._fault = f"presets: {error}" if told else f"presets: {type(error).__name__} {error}"
 
 
 def _desk(settings: Settings) -> Desk:

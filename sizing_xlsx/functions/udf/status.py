@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import registered
+from ..faults import Fault
 from . import XLWINGS
 from .addin import holds_functions, is_ours, read_configuration
 from .install import BY_HAND
 from .places import CLASSES, MACHINE, USER, Machine, Places
-from .settings import read_settings, settings_file
+from .settings import settings_file
 from .source import Source
 
 OK, WRONG, NOTE = "ok", "wrong", "note"
@@ -41,7 +42,7 @@ def findings(machine: Machine, places: Places) -> Iterator[Finding]:
     yield from _trust(machine)
     yield from _python(machine, places)
     yield from _files(places)
-    yield _settings(machine)
+    yield from _settings(machine)
 
 
 # ---------------------------------------------------------------------- Excel
@@ -145,11 +146,14 @@ def _functions(places: Places) -> Finding:
     return Finding("Functions", WRONG, f"not yet imported into {places.addin.name}", mend)
 
 
-def _settings(machine: Machine) -> Finding:
+def _settings(machine: Machine) -> Iterator[Finding]:
     file = settings_file(machine.environ)
     try:
-        read_settings(machine.environ)
-        Source(machine.environ).desk()
-    except (ValueError, OSError) as error:
-        return Finding("Settings", WRONG, str(error), "mend that file; every function says so meanwhile")
-    return Finding("Settings", OK, str(file) if Path(file).exists() else "none; the catalogue as it is shipped")
+        desk = Source(machine.environ).desk()
+    except Fault as fault:
+        yield Finding("Settings", WRONG, str(fault), "mend that file; every function says so meanwhile")
+        return
+    yield Finding("Settings", OK, str(file) if file.exists() else "none; the catalogue as it is shipped")
+    for own in desk.presets.own:
+        if own.why_not:
+            yield Finding("Own model", NOTE, f"{own.name} ({own.file}) is not offered: {own.why_not}")
