@@ -325,7 +325,9 @@ def test_status_says_why_an_own_model_is_not_offered(windows):
     model = windows.appdata / "sizing-xlsx" / "ours" / "config.json"
     model.parent.mkdir(parents=True)
     shape = {"hidden_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 8, "vocab_size": 1000}
-    model.write_text(json.dumps({"model_type": "arcee", "intermediate_size": 4096, "num_key_value_heads": 8, **shape}))
+    model.write_text(
+        json.dumps({"model_type": "internlm2", "intermediate_size": 4096, "num_key_value_heads": 8, **shape})
+    )
     windows.places.settings.write_text("models = ['ours']\n")
     (done,) = windows.run("status")
     assert lines_of(done)["Own model"].startswith("note   Own model: ours (ours/config.json) is not offered: ")

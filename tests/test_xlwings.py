@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
+import function_vectors
 import pytest
 from desktop_excel import CHECKOUT, asked, cells
 from hypothesis import given, settings
@@ -143,6 +144,21 @@ def test_values_of_every_example_are_those_of_python(excel):
         value = functions.call(name, **example)
         rows = value if isinstance(value, list) else [[value]]
         assert found[str((name, example))] == [["" if cell is None else cell for cell in row] for row in rows]
+
+
+def test_golden_vectors_hold_through_the_conversion():
+    """The calls that every surface has to answer alike, values from plain functions."""
+    vectors = function_vectors.read()
+    found = asked(
+        *({"call": case["function"], "given": in_order(case["function"], case["arguments"])} for case in vectors)
+    )
+    for case, ((cell,),) in zip(vectors, found, strict=True):
+        if "error" in case:
+            assert str(cell).startswith(f"{case['error']} "), case
+        elif isinstance(case["value"], float):
+            assert cell == pytest.approx(case["value"], rel=1e-12), case
+        else:
+            assert cell == case["value"], case
 
 
 def test_wrong_calls_are_sentences_and_those_of_python(excel):
