@@ -162,7 +162,7 @@ def test_a_desk_over_other_presets(tmp_path: Path) -> None:
     cards = tmp_path / "cards.csv"
     cards.write_text("name,usable_gib\nRack 7,40\n")
     desk = Desk(load_presets(models=[tmp_path / "config.json"], gpus=[cards]))
-    own = [row.name for row in desk.presets.own if row.table == "models"][0]
+    own = next(row.name for row in desk.presets.own if row.table == "models")
     assert call("GPU_FITS", own, "rack 7", 1, 512, at=desk) is True
     assert call("GPU_INFO", "Rack 7", at=desk) == 40 * 2**30 / 1e9
     with pytest.raises(Fault, match="gpu is 'Rack 7'"):
