@@ -99,6 +99,12 @@ class File:
         return found
 
     @cached_property
+    def strings(self) -> list[str]:
+        """The texts that cells share."""
+        items = etree.fromstring(self.parts["xl/sharedStrings.xml"])
+        return ["".join(text.text or "" for text in item.iter(MAIN + "t")) for item in items]
+
+    @cached_property
     def formulas(self) -> dict[Place, str]:
         """Every formula, without its equals sign."""
         return {

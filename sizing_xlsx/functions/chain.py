@@ -102,6 +102,59 @@ def terms(
     return Terms(tuple(parameters), _opened(ends, trees), rules, _ordered(trees, (*ends, *rules)), columns)
 
 
+def shared(chains: Sequence[Terms]) -> tuple[list[Terms], dict[str, Column]]:
+    """The chains over one set of columns: what is the same in several has one column, and each another name."""
+    columns: dict[str, Column] = {}
+    known: dict[tuple[str, str], str] = {}
+    found = []
+    for chain in chains:
+        names: dict[str, str] = {}
+
+        def rename(tree: Expr, names: Mapping[str, str] = names) -> Expr:
+            if tree.op == "name":
+                return name_of(names.get(tree.args[0], tree.args[0]), tree.unit)
+            kids = children(tree)
+            return Expr(tree.op, tuple(map(rename, kids)), tree.unit) if kids else tree
+
+        for name, column in in_order(chain.columns).items():
+            tree = rename(column.tree)
+            key = column.choice, repr(tree)
+            if key not in known:
+                known[key] = (
+                    name
+                    if name not in columns
+                    else next(free for at in count(2) if (free := f"{name}_{at}") not in columns)
+                )
+                columns[known[key]] = Column(column.choice, tree)
+            names[name] = known[key]
+        found.append(
+            Terms(
+                chain.parameters,
+                tuple(map(rename, chain.results)),
+                tuple(map(rename, chain.rules)),
+                {key: rename(tree) for key, tree in chain.trees.items()},
+                {names[name]: columns[names[name]] for name in chain.columns},
+            )
+        )
+    return found, columns
+
+
+def in_order(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Columns after those that they are made of."""
+    found: dict[str, Column] = {}
+
+    def visit(name: str) -> None:
+        for needed in names_in(columns[name].tree):
+            if needed in columns and needed not in found:
+                visit(needed)
+        found[name] = columns[name]
+
+    for name in columns:
+        if name not in found:
+            visit(name)
+    return found
+
+
 _HERE: frozenset[str] = frozenset(("",))  # of the installation
 
 

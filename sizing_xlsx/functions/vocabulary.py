@@ -12,12 +12,16 @@ from ..presets.toml_file import read_toml
 
 
 class Keyword(NamedTuple):
-    """A kind of job by its name: whose formulas size it, and the inputs that differ from that job's worked ones."""
+    """A kind of job by its name: whose formulas size it, and the inputs that differ from that job's worked ones.
+
+    common: whether workbooks have short formulas of their own for it.
+    """
 
     name: str
     job: str
     help: str
     inputs: Mapping[str, Any]
+    common: bool
 
 
 class Vocabulary(NamedTuple):
@@ -44,7 +48,7 @@ def vocabulary(path: Path | None = None) -> Vocabulary:
     """The file, read once; ValueError with the place where it is wrong."""
     content = read_toml(path or presets_folder() / "functions.toml")
     jobs = {
-        name: Keyword(name, facts["job"], facts["help"], facts.get("inputs", {}))
+        name: Keyword(name, facts["job"], facts["help"], facts.get("inputs", {}), facts.get("common", False))
         for name, facts in content["jobs"].items()
     }
     arguments = content["arguments"]

@@ -7,7 +7,7 @@ of an optional one where it is declared. No cell calls these names: older Excel 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..formula.declare import Choice, Number, Whole
 from ..formula.expression import Expr
@@ -15,7 +15,7 @@ from ..formula.partial import literal
 from ..formula.primitives import when
 from ..formula.render import column_name
 from ..functions import kinds, of_jobs, of_models, registered
-from ..functions.chain import Column, Terms, stages, terms
+from ..functions.chain import Column, Terms, shared, stages, terms
 from ..functions.desk import CATALOGUE, JOB, Desk
 from ..functions.signature import Function
 from ..functions.vocabulary import Keyword
@@ -29,11 +29,10 @@ LAMBDA, NO_ONE = "lambda", "none"
 PROVIDERS = (LAMBDA, "udf", "addin", NO_ONE)  # who answers =GPU_FITS(...): one for each workbook, or nobody
 BEGIN = "Functions_"  # of the names that the functions themselves use
 QUICK, FULL = f"{BEGIN}Quick_", f"{BEGIN}Full_"
-# What may vary in the short chain, which answers the calls that planners write most; all else is as the job has it.
-COMMON = (
-    "base_model", "gpu_choice", "batch_size", "sequence_length", "base_storage_format", "kbit_preparation", "lora_rank",
-    "parameter_storage", "activation_checkpointing",
-)  # fmt: skip
+# What may vary in the short chains, which answer the calls that planners write most; all else is as the job has it.
+# There is one for each common kind of job and each state of checkpointing: that leaves a third of the formulas.
+COMMON = ("base_model", "gpu_choice", "batch_size", "sequence_length", "lora_rank")
+SWITCH = "activation_checkpointing"
 _WRONG = 'VALUE("x")'
 _NONE = -1.0  # in place of a figure that the deciding accounting has not
 
@@ -47,7 +46,7 @@ class Plan(NamedTuple):
     inputs: tuple[str, ...]  # that arguments are, in their order
     choices: tuple[str, ...]  # those that are names of a table
     results: dict[tuple[str, str], Expr]
-    quick: Terms
+    quick: dict[tuple[int, int], Terms]  # by the rows of the keyword and of checkpointing, from 1
     full: Terms
     figures: dict[str, Expr]  # of models: term -> over columns of Lookups
     columns: dict[str, Column]  # of Lookups
@@ -66,22 +65,37 @@ def plan(book: Book) -> Plan:
     choices = tuple(key for key in inputs if isinstance(job.inputs[key].domain, Choice))
     results = _results(desk, job)
     trees = list(results.values())
-    common = [key for key in inputs if key in COMMON]
-    quick = _chain(job, trees[: _quick_results(results)], common, choices, "quick_part")
+    states = job.choices(SWITCH)
+    quick = {
+        (at, state): _chain(
+            job, trees[: _quick_results(results)], [key for key in inputs if key in COMMON], choices, "quick_part",
+            {**word.inputs, SWITCH: states[state - 1]},
+        )
+        for at, word in enumerate(keywords, 1) if word.common
+        for state in range(1, len(states) + 1)
+    }  # fmt: skip
     full = _chain(job, trees, inputs, choices, "part")
     shown = dict.fromkeys(
         (*of_models.components_of(desk, job.name).values(), *of_models.model_fields_of(desk, job.name).values())
     )
     models = _chain(job, [job.symbol(term) for term in shown], ["base_model"], choices, "model_part")
+    (models, full, *others), columns = shared([models, full, *quick.values()])
+    quick = dict(zip(quick, others, strict=True))
     figures = dict(zip(shown, models.results, strict=True))
-    columns = {**quick.columns, **models.columns, **full.columns}
     return Plan(desk, job, keywords, inputs, choices, results, quick, full, figures, columns)
 
 
-def _chain(job: Job, results: Sequence[Expr], inputs: Sequence[str], choices: Sequence[str], part: str) -> Terms:
-    fixed = {
-        key: declared.default for key, declared in job.inputs.items() if declared.follows_job and key not in inputs
-    }
+def _chain(
+    job: Job,
+    results: Sequence[Expr],
+    inputs: Sequence[str],
+    choices: Sequence[str],
+    part: str,
+    made: Mapping[str, Any] | None = None,
+) -> Terms:
+    """made: inputs that are not what the job has them be."""
+    fixed = {key: value for key, value in job.worked.items() if job.inputs[key].follows_job and key not in inputs}
+    fixed |= made or {}
     return terms(job, results, inputs, [key for key in inputs if key in choices], fixed, part)
 
 
@@ -132,7 +146,8 @@ def let(pairs: Iterable[tuple[str, str]], body: str) -> str:
 def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     """Every LAMBDA name of a workbook with its text, helpers first."""
     found = [*_resolvers(plan, lookups)]
-    found += _stages(plan, plan.quick, QUICK, lookups)
+    for (word, state), chain in plan.quick.items():
+        found += _stages(plan, chain, _quick_name(word, state), lookups)
     found += _stages(plan, plan.full, FULL, lookups)
     found += [(f"{BEGIN}Job", _job_call(plan, lookups)), (f"{BEGIN}Common", _common_call(plan, lookups))]
     for function in registered().values():
@@ -140,6 +155,11 @@ def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
         if text:
             found.append((function.name, text))
     return found
+
+
+def _quick_name(word: int, state: int) -> str:
+    """How the names of a short chain begin."""
+    return f"{QUICK}{word}_{state}_"
 
 
 def _stages(plan: Plan, chain: Terms, begin: str, lookups: Lookups) -> list[tuple[str, str]]:
@@ -241,12 +261,12 @@ def _keyword(plan: Plan, lookups: Lookups, value: str) -> str:
 
 
 def _quick_arguments(plan: Plan) -> list[str]:
-    """Arguments that the short chain takes beside the first four and the job."""
-    return [argument for argument in plan.desk.vocabulary.rest if argument in COMMON and argument in plan.inputs]
+    """Arguments that the short chains take beside the first four and the job."""
+    return [name for name in plan.desk.vocabulary.rest if name in (*COMMON, SWITCH) and name in plan.inputs]
 
 
 def _common_call(plan: Plan, lookups: Lookups) -> str:
-    """Functions_Common: the first results of a job from the arguments that most calls give."""
+    """Functions_Common: the first results of a common job from the arguments that most calls give."""
     vocabulary = plan.desk.vocabulary
     names = [*vocabulary.common, JOB, *_quick_arguments(plan)]
     pairs = [("k_", _keyword(plan, lookups, p(JOB)))]
@@ -258,8 +278,13 @@ def _common_call(plan: Plan, lookups: Lookups) -> str:
             pairs.append((f"{argument}_", _resolved(plan, lookups, key, p(argument), p("k_"))))
     sums = ",".join(f"N({p(name)})" for name in ("k_", *by_input.values()))
     pairs.append(("all_", f"SUM({sums})"))
-    handed = ",".join(p(by_input[key]) for key in plan.quick.parameters)
-    body = let(pairs, f"IF(ISERROR({p('all_')}),{p('all_')},{QUICK}1({p('what')},{handed}))")
+    states = len(plan.job.choices(SWITCH))
+    calls = []
+    for (word, state), chain in plan.quick.items():
+        handed = ",".join(p(by_input[key]) for key in chain.parameters)
+        calls.append(f"{_quick_name(word, state)}1({p('what')},{handed})")
+    place = f"{states}*({p('k_')}-1)+{p(by_input[SWITCH])}"
+    body = let(pairs, f"IF(ISERROR({p('all_')}),{p('all_')},CHOOSE({place},{','.join(calls)}))")
     return function_of(("what", *names), body)
 
 
@@ -308,7 +333,7 @@ def _called(plan: Plan, function: Function, what: str, **given: str) -> str:
     quick = [*vocabulary.common, JOB, *_quick_arguments(plan)]
     whole = f"{BEGIN}Job({what},{','.join(handed(name) for name in (*vocabulary.common, JOB, *vocabulary.rest))})"
     short = f"{BEGIN}Common({what},{','.join(handed(name) for name in quick)})"
-    if not what.isdigit() or int(what) > len(plan.quick.results):
+    if not what.isdigit() or int(what) > _quick_results(plan.results):
         return whole
     rare = [name for name in vocabulary.rest if name in function.arguments and name not in quick]
     omitted = [f"_xlfn.ISOMITTED({p(name)})" for name in rare]
@@ -317,11 +342,10 @@ def _called(plan: Plan, function: Function, what: str, **given: str) -> str:
 
 
 def _is_common(plan: Plan, function: Function) -> str:
-    """Whether the job that a call names differs from the worked one in nothing but what the short chain takes."""
-    common = [at for at, word in enumerate(plan.keywords, 1) if set(word.inputs) <= set(COMMON)]
-    if len(common) == len(plan.keywords):
+    """Whether the job that a call names is one that the short chains are for."""
+    texts = [word.name for word in plan.keywords if word.common]
+    if len(texts) == len(plan.keywords):
         return "TRUE"
-    texts = [plan.keywords[at - 1].name for at in common]
     same = ",".join(f'{p(JOB)}="{text}"' for text in texts)
     return f"IF(_xlfn.ISOMITTED({p(JOB)}),TRUE,OR({same}))"
 

@@ -11,6 +11,7 @@ from ...formula.expression import Expr, names_in
 from ...formula.render import column_name, in_words, sheet_formula
 from ...formula.render import write as written
 from ...functions import registered
+from ...functions.chain import in_order
 from ...functions.names import parts, tail
 from .. import lambdas, page
 from ..book import Raw
@@ -69,16 +70,16 @@ class Lookups:
     def _columns(self) -> dict[str, dict[str, Expr]]:
         """Choice -> its columns, name -> tree; what is used once is written into its user."""
         found: dict[str, dict[str, Expr]] = {}
-        for name, column in self.plan.columns.items():
+        for name, column in in_order(self.plan.columns).items():
             found.setdefault(column.choice, {})[name] = column.tree
         used = {
             name
-            for chain in (self.plan.quick, self.plan.full)
+            for chain in (*self.plan.quick.values(), self.plan.full)
             for tree in (*chain.trees.values(), *chain.results, *chain.rules)
             for name in names_in(tree)
         } | {name for tree in self.plan.figures.values() for name in names_in(tree)}
         return {
-            choice: compact(_in_order(trees), [name for name in trees if name in used], self._text)
+            choice: compact(trees, [name for name in trees if name in used], self._text)
             for choice, trees in found.items()
         }
 
@@ -122,22 +123,6 @@ class Lookups:
     def card(self, column: str, row: str) -> str:
         """A figure of a card at a row; its name where no column is said."""
         return f"INDEX({column_name('gpus', column or None)},{row})"
-
-
-def _in_order(trees: Mapping[str, Expr]) -> dict[str, Expr]:
-    """Columns after those that they are made of."""
-    found: dict[str, Expr] = {}
-
-    def visit(name: str) -> None:
-        for needed in names_in(trees[name]):
-            if needed in trees and needed not in found:
-                visit(needed)
-        found[name] = trees[name]
-
-    for name in trees:
-        if name not in found:
-            visit(name)
-    return found
 
 
 def write(book: Book) -> None:
