@@ -9,6 +9,7 @@ from . import CODES, Fault, call, default_desk, registered
 from .desk import Desk
 from .signature import TABLE, Argument, Function, described
 
+FEW_ENDS = 4  # arguments after a function's own that a brief line names
 _MOST_ROWS = 8  # of an example's table
 _MOST_TEXT = 60  # characters of a text in an example
 
@@ -17,6 +18,14 @@ def signature(function: Function) -> str:
     """GPU_INFO(gpu, [field]): optional arguments in brackets."""
     names = [name if at < function.required else f"[{name}]" for at, name in enumerate(function.arguments)]
     return f"{function.name}({', '.join(names)})"
+
+
+def brief(function: Function, more: str) -> str:
+    """The same without the function's name; more: in place of the arguments of a job after the first four."""
+    shown = [name for name in function.arguments if name not in function.ends or len(function.ends) <= FEW_ENDS]
+    at = function.arguments.index
+    names = [name if at(name) < function.required else f"[{name}]" for name in shown]
+    return ", ".join([*names, more] if len(shown) < len(function.arguments) else names)
 
 
 def formula(function: Function, arguments: Mapping[str, Any]) -> str:
@@ -64,7 +73,7 @@ def help_of(function: Function, desk: Desk | None = None) -> str:
     desk = desk or default_desk()
     lines = [signature(function), "", function.help, "", "Arguments:"]
     for argument in described(function, desk):
-        lines += [f"  {argument.name}: {argument.help}", f"      {_allowed(argument)}"]
+        lines += [f"  {argument.name}: {argument.help}", f"      {allowed_of(argument)}"]
     lines += ["", f"Gives a {_result(function)}.", "", "Examples:"]
     for example in function.examples:
         lines += [
@@ -74,7 +83,8 @@ def help_of(function: Function, desk: Desk | None = None) -> str:
     return "\n".join(lines)
 
 
-def _allowed(argument: Argument) -> str:
+def allowed_of(argument: Argument) -> str:
+    """What an argument may be, and what it is where it is left out."""
     words = f"{argument.allowed[:1].upper()}{argument.allowed[1:]}."
     if not argument.optional:
         return f"{words} Has to be given."
@@ -133,7 +143,7 @@ _TABLE_HEAD = "| argument | what it is | what it may be |\n|---|---|---|\n"
 
 
 def _row(argument: Argument) -> str:
-    return f"| `{argument.name}` | {_escaped(argument.help)} | {_escaped(_allowed(argument))} |\n"
+    return f"| `{argument.name}` | {_escaped(argument.help)} | {_escaped(allowed_of(argument))} |\n"
 
 
 def _escaped(text: str) -> str:

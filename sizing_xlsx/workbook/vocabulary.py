@@ -29,8 +29,8 @@ VOCABULARY: Mapping[str, str] = {
         own_runs.skipped.unknown_setting own_runs.skipped.replaced
     """,
     "functions": """
-        title sentence columns[5] providers.lambda providers.udf providers.addin errors names
-        lookups lists list_columns[4] jobs
+        title sentence columns[5] job_arguments job job_columns[3] providers.lambda providers.udf
+        providers.addin errors names lookups lists list_columns[4] jobs
     """,
     "start": """
         sentence evidence* answers* title{title} evidence_name guide* sheets.name sheets.headers.question

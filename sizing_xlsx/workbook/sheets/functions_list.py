@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ...functions import registered
 from ...functions.desk import DEFAULT_JOB, Desk
-from ...functions.page import answer, formula, shown, signature
-from ...functions.signature import TABLE, Function
+from ...functions.page import allowed_of, answer, brief, formula, shown
+from ...functions.signature import TABLE, Function, described
 from .. import lambdas, page
 
 if TYPE_CHECKING:
@@ -37,10 +37,20 @@ def write(book: Book) -> None:
         typed = formula(function, example) if example else ""
         found = answer(function, example, desk) if example else ""
         gives = shown(found) if not isinstance(found, list) else " | ".join(map(shown, found[0]))
-        texts = (function.help, signature(function), typed, gives)
+        texts = (function.help, brief(function, words["job_arguments"]), typed, gives)
         ws.set_row(row, page.wrapped_height(*((text, widths[at]) for at, text in enumerate(texts, 2))))
         put(row, 1, function.name, styles["r_label"])
         for column, text in enumerate(texts, 2):
+            put(row, column, text, styles.variant("r_help", indent=1))
+    row = page.section(ws, styles, row + 2, last_column=last, name=words["job"], put=put, space_below=False)
+    for column, label in enumerate(words["job_columns"], 1):
+        put(row, column, label, styles["th" if column == 1 else "th_i"])
+    for argument in described(registered()["GPU_FITS"], desk):
+        row += 1
+        facts = (argument.help, allowed_of(argument))
+        ws.set_row(row, page.wrapped_height(*((text, widths[at]) for at, text in enumerate(facts, 2))))
+        put(row, 1, argument.name, styles["r_label"])
+        for column, text in enumerate(facts, 2):
             put(row, column, text, styles.variant("r_help", indent=1))
     page.print_area(ws, row, last)
 
