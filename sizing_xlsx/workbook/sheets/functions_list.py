@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ...functions import registered
-from ...functions.desk import DEFAULT_JOB, Desk
+from ...functions.desk import DEFAULT_JOB, JOB, Desk
 from ...functions.page import allowed_of, answer, brief, formula, shown
 from ...functions.signature import TABLE, Function, described
 from .. import lambdas, page
@@ -32,10 +33,10 @@ def write(book: Book) -> None:
     desk = Desk(book.presets)
     for function in _offered(book):
         row += 1
-        examples = [example for example in function.examples if _here(book, example.get("job"))]
-        example = examples[0] if examples else {}
-        typed = formula(function, example) if example else ""
-        found = answer(function, example, desk) if example else ""
+        example = _example(book, function, desk)
+        typed = formula(function, example)
+        asked = example if JOB not in function.arguments else {JOB: _keyword(book, desk), **example}
+        found = answer(function, asked, desk)
         gives = shown(found) if not isinstance(found, list) else " | ".join(map(shown, found[0]))
         texts = (function.help, brief(function, words["job_arguments"]), typed, gives)
         ws.set_row(row, page.wrapped_height(*((text, widths[at]) for at, text in enumerate(texts, 2))))
@@ -63,7 +64,16 @@ def _offered(book: Book) -> list[Function]:
     return [function for function in functions if function.name in names and function.result.kind != TABLE]
 
 
-def _here(book: Book, keyword: object) -> bool:
-    """Whether an example is about a job of this workbook."""
-    desk = Desk(book.presets)
-    return desk.vocabulary.jobs[str(keyword or DEFAULT_JOB)].job == book.job.name
+def _example(book: Book, function: Function, desk: Desk) -> Mapping[str, Any]:
+    """An example of the function about the job of this workbook: its own, or the same of the model that it opens on."""
+    jobs = desk.vocabulary.jobs
+    for example in function.examples:
+        if JOB not in function.arguments or jobs[str(example.get(JOB) or DEFAULT_JOB)].job == book.job.name:
+            return example
+    first = function.examples[0]
+    return {**first, "model": book.job.worked["base_model"]} if "model" in first else first
+
+
+def _keyword(book: Book, desk: Desk) -> str:
+    """The kind of job that a call is about, in this workbook, where it does not say."""
+    return next(word.name for word in desk.vocabulary.jobs.values() if word.job == book.job.name)
