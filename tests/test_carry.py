@@ -501,6 +501,44 @@ def test_inputs_that_contradict_each_other_are_typed_again_as_they_were(fresh: b
         assert opened.get("Checks_Failed") == 1.0
 
 
+def test_the_functions_of_a_workbook_are_no_names_of_the_planner(fresh: bytes, tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_bytes(fresh)
+    book = openpyxl.load_workbook(path)
+    named(book, "Batch_Size").value = 128
+    book.defined_names["My_Double"] = DefinedName("My_Double", attr_text="_xlfn.LAMBDA(_xlpm.x,_xlpm.x*2)")
+    book.save(path)
+    (report,) = rebuild.rebuild(tmp_path)
+    assert report.carried["own name"] == ["My_Double"]
+    names = [name.name for name in OldBook(path.read_bytes(), FILE).names]
+    assert names.count("My_Double") == names.count("GPU_FITS") == names.count("Functions_Blank") == 1
+    before = path.read_bytes()
+    rebuild.rebuild(tmp_path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("row", [14, 25, 34, 211])
+def test_a_remark_over_a_calculated_cell_moves_no_row_of_a_table(fresh: bytes, tmp_path: Path, row: int) -> None:
+    """The rows of Scenarios say the same as one another."""
+    path = tmp_path / FILE
+    path.write_bytes(fresh)
+    book = openpyxl.load_workbook(path)
+    sheet = book["Scenarios"]
+    names = column(book, "Scenarios_Name_List")
+    filled = [cell.row for cell in names][:30]
+    for at in filled:
+        names[at - filled[0]].value = f"Job {at}"
+    verdicts = column(book, "Scenarios_Verdict_List")
+    verdicts[row - filled[0]].value = "see Anna"
+    book.create_sheet("Plan")["B2"] = f'=COUNTIF(Scenarios!C{filled[0]}:C{names[-1].row},"Fits")'
+    book.save(path)
+    (report,) = rebuild.rebuild(tmp_path)
+    now = openpyxl.load_workbook(path)
+    assert [cell.value for cell in column(now, "Scenarios_Name_List")][:30] == [f"Job {at}" for at in filled]
+    assert now["Plan"]["B2"].value == sheet.parent["Plan"]["B2"].value
+    assert len(report.carried["note"]) == 1
+
+
 def test_an_input_that_is_a_formula_stays_one(fresh: bytes, tmp_path: Path) -> None:
     path = tmp_path / FILE
     path.write_bytes(fresh)

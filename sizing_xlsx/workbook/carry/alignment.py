@@ -7,11 +7,12 @@ margin or a typed value does not hide a row, and rows that were taken out are to
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 Grid = Mapping[tuple[int, int], int]  # row and column from 0 -> digest
+Key = tuple[int, ...]  # what the cells of a row say
 
 
 class Alignment(NamedTuple):
@@ -57,9 +58,8 @@ def _matched_rows(recorded: Mapping[int, list[int]], now: Mapping[int, list[int]
     old_keys = [tuple(recorded[row]) for row in old]
     new_keys = [tuple(code for code in now[row] if code in known) for row in new]
     found: dict[int, int] = {}
-    matcher = SequenceMatcher(None, old_keys, new_keys, autojunk=False)
-    for _, first, last, start, stop in matcher.get_opcodes():
-        if last - first == stop - start and old_keys[first:last] == new_keys[start:stop]:
+    for same, first, last, start, stop in _blocks(old_keys, new_keys):
+        if same:
             found |= dict(zip(old[first:last], new[start:stop], strict=True))
             continue
         # Rows with a note or a changed cell: those that still share half of what they said, in their order.
@@ -72,6 +72,32 @@ def _matched_rows(recorded: Mapping[int, list[int]], now: Mapping[int, list[int]
                     found[row], at = new[candidate], candidate + 1
                     break
     return found
+
+
+def _blocks(old: Sequence[Key], new: Sequence[Key]) -> Iterator[tuple[bool, int, int, int, int]]:
+    """Runs of rows that say the same, and runs between them that do not: same, old from and to, new from and to.
+
+    Rows of a table say the same as one another. So what is alike from the top and from the bottom is taken first, and
+    where as many rows lie between, and most of them are alike in their places, nothing has moved: looking for the
+    longest run alone would put the rows below a changed one in the place of those above it.
+    """
+    top, most = 0, min(len(old), len(new))
+    while top < most and old[top] == new[top]:
+        top += 1
+    bottom = 0
+    while bottom < most - top and old[-1 - bottom] == new[-1 - bottom]:
+        bottom += 1
+    end, end_now = len(old) - bottom, len(new) - bottom
+    yield True, 0, top, 0, top
+    alike = [a == b for a, b in zip(old[top:end], new[top:end_now], strict=False)]
+    if end == end_now and 2 * sum(alike) >= len(alike):
+        for at, same in enumerate(alike, top):
+            yield same, at, at + 1, at, at + 1
+    else:
+        matcher = SequenceMatcher(None, old[top:end], new[top:end_now], autojunk=False)
+        for tag, first, last, start, stop in matcher.get_opcodes():
+            yield tag == "equal", top + first, top + last, top + start, top + stop
+    yield True, end, len(old), end_now, len(new)
 
 
 def _columns(fixed: Grid, now: Grid, rows: Mapping[int, int], columns: Collection[int]) -> dict[int, int]:
