@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,6 +130,18 @@ def test_a_job_that_contradicts_itself_is_refused_alone() -> None:
     found = call_many(calls, answers=None)
     assert [type(each) for each in found[:3]] == [bool, Fault, bool]
     assert all(same(a, alone(*call)) for a, call in zip(found, calls, strict=True))
+
+
+def test_golden_vectors_are_met_in_one_batch() -> None:
+    vectors = json.loads((Path(__file__).parent / "data" / "function_vectors.json").read_text())
+    found = call_many([(each["function"], each["arguments"]) for each in vectors], answers=None)
+    wrong = [
+        (each, answer)
+        for each, answer in zip(vectors, found, strict=True)
+        if (answer.code if isinstance(answer, Fault) else "") != each.get("error", "")
+        or ("value" in each and not same(answer, each["value"]))
+    ]
+    assert not wrong, wrong[0]
 
 
 def test_cards_of_a_search_are_those_that_planning_finds() -> None:

@@ -73,6 +73,27 @@ def test_calls_are_answered_as_call_answers_them(client: TestClient, served: Ser
             assert answer == {"error": fault.code, "message": str(fault)}
 
 
+def test_golden_vectors_are_met_over_http(client: TestClient, served: Served) -> None:
+    vectors = json.loads((Path(__file__).parent / "data" / "function_vectors.json").read_text())
+    asked = [
+        (each["function"], [each["arguments"].get(a) for a in registered()[each["function"]].arguments])
+        for each in vectors
+    ]
+    found = [
+        answer
+        for at in range(0, len(asked), 500)
+        for answer in client.post("/v1/calls", json=calls(*asked[at : at + 500]), headers=signed(served.user)).json()[
+            "answers"
+        ]
+    ]
+    for each, answer in zip(vectors, found, strict=True):
+        assert answer.get("error") == each.get("error"), each
+        if isinstance(each.get("value"), float):
+            assert answer["value"] == pytest.approx(each["value"], rel=1e-9), each
+        elif "value" in each:
+            assert answer["value"] == each["value"], each
+
+
 def test_a_sheet_that_is_recalculated_is_answered_from_memory(client: TestClient, served: Served) -> None:
     body = calls(*[("GPU_HEADROOM", ["Llama-3.1-8B", "H100 SXM5 80GB", b, 777]) for b in range(1, 101)])
     first = client.post("/v1/calls", json=body, headers=signed(served.user))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from typing import Any
 
 from lxml import etree
@@ -11,6 +10,7 @@ from lxml import etree
 from .. import __version__
 from ..functions import registered
 from ..functions.desk import Desk
+from ..functions.page import formula
 from ..functions.signature import NUMBER, TABLE, TEXT, TRUTH, Function, described
 
 TYPES = {TRUTH: "boolean", NUMBER: "number", TEXT: "string", TABLE: "any"}
@@ -70,25 +70,10 @@ def browser_json(desk: Desk, namespace: str) -> list[dict[str, Any]]:
             "help": function.help,
             "result": function.result.kind + (f" ({function.result.unit})" if function.result.unit else ""),
             "arguments": [argument._asdict() for argument in described(function, desk)],
-            "examples": [f"={namespace}.{function.name}({_given(function, each)})" for each in function.examples],
+            "examples": [f"={namespace}.{formula(function, each)[1:]}" for each in function.examples],
         }
         for function in registered().values()
     ]
-
-
-def _given(function: Function, example: Mapping[str, Any]) -> str:
-    values = [example.get(argument) for argument in function.arguments]
-    while values and values[-1] is None:
-        values.pop()
-    return ", ".join(_cell(value) for value in values)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).upper()
-    return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else str(value)
 
 
 # ---------------------------------------------------------------------- the manifest
@@ -172,8 +157,8 @@ def _resources(over: Any, origin: str, namespace: str) -> None:
             etree.SubElement(holder, f"{{{BASIC}}}{inner}", id=key, DefaultValue=value)
 
 
-def _spaces(own: str) -> dict[str | None, str]:
-    return {None: own, "xsi": XSI, "bt": BASIC}
+def _spaces(own: str) -> Any:
+    return {None: own, "xsi": XSI, "bt": BASIC}  # None: what has no prefix
 
 
 def _add(parent: Any, name: str, text: str = "", /, **attributes: str) -> Any:

@@ -21,8 +21,8 @@ class Settings(NamedTuple):
     request_seconds: from the first byte of a request to its last. An empty origin is https and the Host asked for.
     """
 
-    keys: str
-    state: str
+    keys: str = ""
+    state: str = ""
     host: str = "127.0.0.1"
     port: int = 8443
     workers: int = 1
@@ -56,8 +56,9 @@ class Settings(NamedTuple):
 
 def from_json(text: str) -> Settings:
     """Settings as another process wrote them."""
-    content: dict[str, Any] = json.loads(text)
-    return Settings(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})
+    content: dict[str, Any] = {}
+    content |= {key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(text).items()}
+    return Settings()._replace(**content)
 
 
 LEAST = {"port": 0, "workers": 1, "connections": 8, "request_seconds": 1, "upload_bytes": 1_000}
@@ -71,8 +72,8 @@ def settings_of(path: Path | None, given: dict[str, Any]) -> Settings:
     """
     found = dict(read_toml(path)) if path else {}
     for field in ("keys", "state", "cert", "key", "presets"):
-        if field in found and path:
-            found[field] = str(path.parent / str(found[field]))
+        if path and isinstance(found.get(field), str):
+            found[field] = str(path.parent / found[field])
     for field in ("models", "gpus", "layer_forms"):
         if field in found and path:
             found[field] = [str(path.parent / str(each)) for each in _listed(field, found[field])]
