@@ -97,11 +97,11 @@ _CONFIG = Own("config", "", "The text of the model's config.json; where folders 
 
 
 def _from_config(desk: Desk, values: Values) -> list[list[Any]]:
-    from ..model_report import as_object
+    from ..model_report import figures_of
     from ..presets.config import read_config
 
     try:
-        found = as_object(read_config(_source(desk, values["config"]), unknown="list"), desk.presets)
+        found = figures_of(read_config(_source(desk, values["config"]), unknown="list"), desk.presets)
     except Fault:
         raise
     except ValueError as error:

@@ -173,19 +173,20 @@ class Service:
 
 
 def create(settings: Settings) -> Any:
-    """The whole application, guard included."""
-    service = Service(settings)
+    """The whole application with these settings."""
+    return application(Service(settings))
+
+
+def application(service: Service) -> Any:
+    """The routes over a service, behind the guard."""
+    settings = service.settings
     bound(settings.connections, settings.request_seconds, service.metrics)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service.warm()
-        gc.collect()
-        gc.freeze()  # the formulas stay: looking through them at each collection takes longer than a batch
         leaving = asyncio.create_task(_leave(service.metrics))
         yield
         leaving.cancel()
-        service.threads.shutdown(wait=True, cancel_futures=True)
 
     api = FastAPI(
         title="sizing-xlsx",
@@ -202,6 +203,7 @@ def create(settings: Settings) -> Any:
     _calls(api, service)
     _presets(api, service)
     _open(api, service)
+    api.openapi()["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     return Guard(
         api,
         ring=KeyRing(Path(settings.keys)),
@@ -214,7 +216,11 @@ def create(settings: Settings) -> Any:
 
 def from_environment() -> Any:
     """The application with the settings that the command left for its workers."""
-    return create(from_json(os.environ[ENVIRONMENT]))
+    service = Service(from_json(os.environ[ENVIRONMENT]))
+    service.warm()
+    gc.collect()
+    gc.freeze()  # the formulas stay: looking through them at each collection takes longer than a batch
+    return application(service)
 
 
 async def _leave(metrics: Metrics) -> None:
@@ -259,9 +265,20 @@ SIGNED: dict[str, Any] = {"security": [{"key": []}]}
 
 
 def _body(model: type[BaseModel]) -> dict[str, Any]:
-    schema = {"schema": model.model_json_schema(ref_template="#/components/schemas/{model}")}
-    schema["schema"].pop("$defs", None)
-    return SIGNED | {"requestBody": {"required": True, "content": {"application/json": schema}}}
+    """What OpenAPI says of a body that the route reads itself."""
+    schema = model.model_json_schema()
+    whole = _inlined(schema, schema.pop("$defs", {}))
+    return SIGNED | {"requestBody": {"required": True, "content": {"application/json": {"schema": whole}}}}
+
+
+def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_inlined(each, parts) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
+    return {key: _inlined(value, parts) for key, value in schema.items()}
 
 
 # ---------------------------------------------------------------------- routes
