@@ -96,7 +96,8 @@ async def _over_http(url: str, key: str, rounds: int) -> list[Line]:
             f"{times:.1f} x",
             f"<= {MOST_RATIO:.0f} x",
             times <= MOST_RATIO,
-            f"{1000 * median(new):.1f} and {1000 * median(plain):.1f} ms; best {1000 * min(new):.1f} and {1000 * min(plain):.1f}",
+            f"{1000 * median(new):.1f} and {1000 * median(plain):.1f} ms; "
+            f"best {1000 * min(new):.1f} and {1000 * min(plain):.1f} ms",
         ),
         Line(
             f"{SIDE_BY_SIDE} requests of distinct jobs at a time",

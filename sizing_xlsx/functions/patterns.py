@@ -80,14 +80,15 @@ class Patterns:
     def _of_pattern(self, shape: _Shape, pattern: _Pattern, given: Sequence[Any]) -> Question:
         job, keyword = pattern.question.job, pattern.keyword.name
         inputs = dict(pattern.keyword.inputs)
-        count, taken = len(given), self.desk.taken
+        count, taken, usual = len(given), self.desk.taken, job.usual
         for at, argument, key in shape.inputs:
             if at >= count:
                 break
             value = given[at]
-            if value is not None and value != "":
+            kind, plain = usual.get(key, (None, ()))
+            if type(value) is not kind or value not in plain:
                 value = taken(job, keyword, argument, value)
-            if value is not None and value != "":
+            if value is not None:
                 inputs[key] = value
             elif at < shape.function.required:
                 return self._whole(shape.function, tuple(given), {})  # it is refused
