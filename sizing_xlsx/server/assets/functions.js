@@ -151,10 +151,17 @@ const SizingFunctions = (() => {
     }
   };
 
-  /** Tell Excel of the functions: id -> [name, number of arguments]. What it adds after the arguments is left out. */
+  /** What Excel adds after the arguments: where the cell is. It is no cell's value, and is not sent. */
+  const isInvocation = (value) =>
+    value !== null && typeof value === "object" && !Array.isArray(value) && !("basicValue" in value);
+
+  /** Tell Excel of the functions: id -> [name, number of arguments]. */
   const associate = (functions) => {
     for (const [id, [name, count]] of Object.entries(functions)) {
-      CustomFunctions.associate(id, (...given) => call(name, given.slice(0, count)));
+      CustomFunctions.associate(id, (...given) => {
+        if (isInvocation(given[given.length - 1])) given.pop();
+        return call(name, given.slice(0, count));
+      });
     }
   };
 

@@ -132,6 +132,7 @@
     enter();
   };
 
-  if (typeof Office !== "undefined" && Office.onReady) Office.onReady(start);
-  else start();
+  const ready = typeof Office !== "undefined" && Office.onReady ? Office.onReady() : null;
+  const patience = new Promise((done) => setTimeout(done, 3000)); // outside Office the page is of use too
+  Promise.race([ready, patience]).then(start);
 })();
