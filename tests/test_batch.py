@@ -198,6 +198,14 @@ def test_a_key_is_short_and_tells_values_apart() -> None:
     assert all(len(repr(key_of("A", given))) < 500 for given in (*texts, [[[0] * 10_000] * 10_000]))
 
 
+def test_without_numpy_each_job_is_computed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [("GPU_FITS", ["Llama-3.1-8B", "L4", batch_size, 512]) for batch_size in range(1, 30)]
+    expected = call_many(calls, answers=None)
+    monkeypatch.setattr(batch, "_has_numpy", lambda: False)
+    monkeypatch.setattr(batch, "_together", lambda *given: pytest.fail("the vector engine was used"))
+    assert call_many(calls, answers=None) == expected
+
+
 def test_faults_hold_no_frames() -> None:
     (fault,) = call_many([("GPU_FITS", ["no such model", "L4"])], answers=None)
     assert isinstance(fault, Fault)

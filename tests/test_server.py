@@ -28,7 +28,7 @@ from sizing_xlsx.server.files import write_whole
 from sizing_xlsx.server.guard import LOG
 from sizing_xlsx.server.keys import KeyRing, Limits
 from sizing_xlsx.server.limits import Buckets
-from sizing_xlsx.server.settings import from_json, settings_of
+from sizing_xlsx.server.settings import Settings, from_json, settings_of
 
 FITS = ("GPU_FITS", ["Llama-3.1-8B", "H100 SXM5 80GB", 8, 2048])
 ORIGIN = "https://sizing.example.com"
@@ -580,3 +580,14 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     write_whole(path, b"one")
     write_whole(path, b"two")
     assert (path.read_bytes(), sorted(each.name for each in path.parent.iterdir())) == (b"two", ["file"])
+
+
+def test_the_documentation_names_every_setting_and_route(client: TestClient) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "add-in.md").read_text(encoding="utf-8")
+    assert [field for field in Settings._fields if field != "run" and f"`{field}`" not in text] == []
+    for field, default in Settings._field_defaults.items():
+        if isinstance(default, int) and not isinstance(default, bool) and default > 1:
+            assert f"{default:,}" in text or str(default) in text, field
+    options = {f"--{field}" for field in Limits._fields} | {"--grace", "--admin", "--tenant", "--dev"}
+    assert {option for option in options if option not in text} == set()
+    assert {path for path in ("/v1/calls", "/v1/presets", "/health", "/metrics") if path not in text} == set()

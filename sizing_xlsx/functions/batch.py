@@ -1,7 +1,8 @@
 """Many calls at once: a sheet that is recalculated asks hundreds of times, and mostly the same of other numbers.
 
-Equal calls are computed once. Calls that ask the same terms of the same kind of job go through the vector engine
-together; fewer than VECTOR_FROM of them are quicker one by one. A call that is refused leaves the others as they are.
+Equal calls are computed once. Where NumPy is there, calls that ask the same terms of the same kind of job go through
+the vector engine together; fewer than VECTOR_FROM of them are quicker one by one. A call that is refused leaves the
+others as they are.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -133,9 +136,14 @@ def _computed(desk: Desk, distinct: Mapping[Key, tuple[str, Any]]) -> dict[Key, 
         else:
             found[key] = question
     for keys, questions in held.values():
-        several = len(questions) * max(1, len(questions[0].cards)) >= VECTOR_FROM
+        several = len(questions) * max(1, len(questions[0].cards)) >= VECTOR_FROM and _has_numpy()
         found.update(zip(keys, (_together if several else _one_by_one)(desk, questions), strict=True))
     return found
+
+
+@cache
+def _has_numpy() -> bool:
+    return find_spec("numpy") is not None
 
 
 def _told(fault: Fault) -> Fault:

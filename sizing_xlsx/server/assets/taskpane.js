@@ -13,6 +13,8 @@
     return made;
   };
 
+  const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
   const asked = async (path, options = {}) => {
     const headers = { Authorization: `Bearer ${SizingFunctions.key()}`, ...(options.headers || {}) };
     const reply = await fetch(path, { ...options, headers, cache: "no-store", credentials: "omit" });
@@ -75,7 +77,7 @@
     const facts = element("dl");
     for (const argument of each.arguments) {
       const left = argument.optional ? ` (optional${argument.default ? `; ${argument.default}` : ""})` : "";
-      facts.append(element("dt", argument.name + left), element("dd", `${argument.help} ${argument.allowed}.`));
+      facts.append(element("dt", argument.name + left), element("dd", `${argument.help} ${sentence(argument.allowed)}`));
     }
     made.append(facts);
     return made;
