@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -29,6 +30,7 @@ from sizing_xlsx.server.guard import LOG
 from sizing_xlsx.server.keys import KeyRing, Limits
 from sizing_xlsx.server.limits import Buckets
 from sizing_xlsx.server.settings import Settings, from_json, settings_of
+from sizing_xlsx.server.turns import Turns
 
 FITS = ("GPU_FITS", ["Llama-3.1-8B", "H100 SXM5 80GB", 8, 2048])
 ORIGIN = "https://sizing.example.com"
@@ -147,6 +149,26 @@ def test_odd_numbers_and_texts_spoil_nothing(client: TestClient, served: Served,
     assert reply.status_code in (200, 400)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[" * 100_000, b'{"a":' * 9_000, b"NaN", b'{"version": NaN}', b'{"version": 1e999}', b"\xff", b"null"],
+)
+@pytest.mark.parametrize(("method", "path"), [("PUT", "/v1/presets"), ("POST", "/v1/presets/version")])
+def test_odd_bodies_of_administrators_are_refused_too(
+    client: TestClient, served: Served, method: str, path: str, body: bytes
+) -> None:
+    reply = client.request(method, path, content=body, headers=signed(served.admin))
+    assert reply.status_code in (400, 422)
+    assert len(reply.text) < 400
+
+
+def test_a_call_has_at_most_as_many_arguments_as_a_cell_can_give(client: TestClient, served: Served) -> None:
+    replies = [
+        client.post("/v1/calls", json=calls(("GPU_FITS", [1] * n)), headers=signed(served.user)) for n in (255, 256)
+    ]
+    assert [reply.status_code for reply in replies] == [200, 422]
+
+
 def test_no_argument_is_a_path_or_an_address(client: TestClient, served: Served) -> None:
     asked = [
         ("MODEL_FROM_CONFIG", [text])
@@ -247,6 +269,38 @@ def test_a_bucket_fills_at_its_rate() -> None:
     assert buckets.wait("b", limits) == 0
     now[0] = 1e6
     assert [buckets.wait("a", limits) for _ in range(4)] == [0, 0, 0, 1]
+
+
+def test_keys_take_turns() -> None:
+    """One key has many requests waiting: another's waits for those under way alone, and what is too much is refused."""
+    order: list[str] = []
+
+    async def one(turns: Turns, key: str) -> None:
+        async with turns.of(key):
+            order.append(key)
+            await asyncio.sleep(0)
+
+    async def all_of_them() -> list[Any]:
+        turns = Turns(1, waiting_of_a_key=3, waiting=5)
+        asked = [asyncio.create_task(one(turns, key)) for key in ("a", "a", "a", "a", "a", "b", "c", "d")]
+        await asyncio.sleep(0)
+        asked[3].cancel()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert (turns.free, dict(turns.queues)) == (1, {})
+        return [type(each).__name__ for each in found]
+
+    outcome = asyncio.run(all_of_them())
+    assert outcome == [
+        "NoneType",
+        "NoneType",
+        "NoneType",
+        "CancelledError",
+        "Refused",
+        "NoneType",
+        "NoneType",
+        "Refused",
+    ]
+    assert order == ["a", "a", "b", "c", "a"]
 
 
 # ---------------------------------------------------------------------- presets of tenants

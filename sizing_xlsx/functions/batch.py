@@ -60,7 +60,7 @@ class Answers:
             for key, answer in answers.items():
                 if (digest, key) in self._known:
                     continue
-                cells = 1 + (sum(map(len, answer)) if isinstance(answer, list) else 0)
+                cells = len(key) + (sum(map(len, answer)) if isinstance(answer, list) else 0)
                 self._known[digest, key] = (answer, cells)
                 self.cells += cells
             while self.cells > self.most_cells:

@@ -28,6 +28,7 @@ WHAT = {  # table -> what one of its rows is
     "models": "model", "training_models": "model", "gpus": "card", "storage_formats": "storage format",
     "stacks": "training stack",
 }  # fmt: skip
+LONGEST_REMEMBERED = 200  # characters
 CATALOGUE = ("models", "training_models", "gpus")  # a name that these lack is unknown, not wrong
 
 
@@ -40,8 +41,7 @@ class Desk:
     def __init__(self, presets: Presets | None = None, folders: Sequence[Path] = ()) -> None:
         self._presets, self._jobs, self._names = presets, dict[str, "Job"](), dict[str, Names]()
         self.folders = tuple(folders)
-        # What a cell holds, as formulas take it; None for a blank. 8, 8.0 and TRUE are three values.
-        self.taken = lru_cache(maxsize=8192, typed=True)(self._taken)
+        self._remembered = lru_cache(maxsize=8192, typed=True)(self._taken)  # 8, 8.0 and TRUE are three values
 
     @cached_property
     def presets(self) -> Presets:
@@ -123,6 +123,12 @@ class Desk:
             return domains.accept(job, key, number(value))
         except ValueError:
             raise Fault(WRONG, f"{argument} is {domains.told(value)}; it must be {domains.allowed(job, key)}") from None
+
+    def taken(self, job: Job, keyword: str, argument: str, value: Any) -> Any:
+        """What a cell holds as formulas take it, None for a blank; Fault as accepted() raises it."""
+        if isinstance(value, str) and len(value) > LONGEST_REMEMBERED:
+            return self._taken(job, keyword, argument, value)
+        return self._remembered(job, keyword, argument, value)
 
     def _taken(self, job: Job, keyword: str, argument: str, value: Any) -> Any:
         held = cell(argument, value)

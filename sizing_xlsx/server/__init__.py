@@ -3,6 +3,7 @@
 settings     what the service runs with: a TOML file and the command line
 keys         API keys, hashed at rest, each of a tenant and with limits of its own
 limits       how fast a key may ask
+turns        whose batch is computed next
 tenants      the presets of each tenant: uploaded, checked, kept by version
 wire         JSON in, calls out; answers in, JSON out
 metadata     functions.json and the manifest, from the registry

@@ -7,11 +7,11 @@ import gc
 import json
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -22,7 +22,6 @@ from starlette.exceptions import HTTPException
 from .. import __version__
 from ..functions import Fault, registered
 from ..functions.batch import ANSWERS, call_many
-from ..functions.desk import Desk
 from ..presets.catalogue import load_presets
 from ..presets.own import with_own
 from .guard import Guard
@@ -33,8 +32,10 @@ from .metrics import Metrics
 from .protocol import bound
 from .settings import ENVIRONMENT, Settings, from_json, is_origin
 from .tenants import Tenants, Upload
+from .turns import Turns
 from .wire import Refused, answers_to, calls_of, parsed
 
+T = TypeVar("T")
 ASSETS = Path(__file__).parent / "assets"
 PAGES = {  # path -> type; each a file of assets/
     "taskpane.html": "text/html; charset=utf-8",
@@ -45,7 +46,7 @@ PAGES = {  # path -> type; each a file of assets/
     **{f"icon-{size}.png": "image/png" for size in ICONS},
 }
 THREADS = 2  # of a worker; more would only wait for each other
-MOST_WAITING = 32  # batches that wait for a thread
+WAITING_OF_A_KEY, WAITING = 16, 64  # requests that wait for a thread
 LEAVE_SECONDS = 2.0
 
 
@@ -135,20 +136,16 @@ class Service:
         self.tenants = Tenants(Path(settings.state), base)
         self.metrics = Metrics(Path(settings.run) if settings.run else None)
         self.threads = ThreadPoolExecutor(THREADS, "calls")
-        self.waiting = 0
+        self.turns = Turns(THREADS, WAITING_OF_A_KEY, WAITING)
 
-    async def apart(self, function: Any, *arguments: Any) -> Any:
-        """The result of a function, computed beside the event loop; Refused where too many wait already."""
-        if self.waiting >= MOST_WAITING:
-            raise Refused(503, "the service is busy; send the request again in a second", 1.0)
-        self.waiting += 1
-        try:
+    async def apart(self, key: Key, function: Callable[..., T], *arguments: Any) -> T:
+        """The result of a function, computed for a key beside the event loop; Refused where too many wait already."""
+        async with self.turns.of(key.id):
             return await asyncio.get_running_loop().run_in_executor(self.threads, function, *arguments)
-        finally:
-            self.waiting -= 1
 
-    def answered(self, calls: Sequence[tuple[str, list[Any]]], desk: Desk) -> tuple[bytes, int]:
+    def answered(self, calls: Sequence[tuple[str, list[Any]]], tenant: str) -> tuple[bytes, int]:
         """The reply to calls, and how many of them were refused; counted by function."""
+        desk = self.tenants.desk(tenant)
         hits, misses = ANSWERS.hits, ANSWERS.misses
         answers = call_many(calls, desk)
         known = registered()
@@ -288,23 +285,21 @@ def _calls(api: FastAPI, service: Service) -> None:
         """Values of functions, many at once. A call that is refused has an error in its place; the others stand."""
         body = await request.body()
         asked = calls_of(body, key.limits.batch)
-        desk = await service.apart(service.tenants.desk, key.tenant)
-        reply, faults = await service.apart(service.answered, asked, desk)
+        reply, faults = await service.apart(key, service.answered, asked, key.tenant)
         request.state.counts = {"calls": len(asked), "refused": faults, "bytes": len(body)}
         return Response(reply, media_type="application/json")
 
     @api.get("/v1/me", responses=WRONG, openapi_extra=SIGNED, tags=["calls"])
     async def me(key: Caller) -> dict[str, Any]:
         """Who the key belongs to, its limits, and the hash of the catalogue that answers rest on."""
-        desk = await service.apart(service.tenants.desk, key.tenant)
+        desk = await service.apart(key, service.tenants.desk, key.tenant)
         return {"tenant": key.tenant, "admin": key.admin, "data": desk.digest, "limits": key.limits._asdict()}
 
     @api.get("/v1/functions", responses=WRONG, openapi_extra=SIGNED, tags=["calls"])
     async def functions(key: Caller) -> list[dict[str, Any]]:
         """Each function with its arguments and examples, over the catalogue of the tenant."""
-        desk = await service.apart(service.tenants.desk, key.tenant)
-        found: list[dict[str, Any]] = await service.apart(browser_json, desk, service.settings.namespace)
-        return found
+        desk = await service.apart(key, service.tenants.desk, key.tenant)
+        return await service.apart(key, browser_json, desk, service.settings.namespace)
 
 
 def _presets(api: FastAPI, service: Service) -> None:
@@ -316,7 +311,7 @@ def _presets(api: FastAPI, service: Service) -> None:
     @api.get("/v1/presets", responses=WRONG, openapi_extra=SIGNED, tags=["presets"])
     async def listed(key: Administrator) -> dict[str, Any]:
         """The uploads of the tenant, and the number of the one in force."""
-        return await service.apart(state, key.tenant)  # type: ignore[no-any-return]
+        return await service.apart(key, state, key.tenant)
 
     @api.put("/v1/presets", responses=WRONG, openapi_extra=_body(PresetFiles), tags=["presets"])
     async def upload(request: Request, key: Administrator) -> dict[str, Any]:
@@ -326,14 +321,14 @@ def _presets(api: FastAPI, service: Service) -> None:
             files = [Upload(file.kind, file.name, file.text) for file in PresetFiles.model_validate(content).files]
         except ValueError:
             raise Refused(422, 'the body must be {"files": [{"kind": …, "name": …, "text": …}, …]}') from None
-        await service.apart(tenants.upload, key.tenant, files)
-        return await service.apart(state, key.tenant)  # type: ignore[no-any-return]
+        await service.apart(key, tenants.upload, key.tenant, files)
+        return await service.apart(key, state, key.tenant)
 
     @api.post("/v1/presets/version", responses=WRONG, openapi_extra=SIGNED, tags=["presets"])
     async def choose(chosen: Chosen, key: Administrator) -> dict[str, Any]:
         """Back to an earlier upload, or to the service's own catalogue."""
-        await service.apart(tenants.choose, key.tenant, chosen.version)
-        return await service.apart(state, key.tenant)  # type: ignore[no-any-return]
+        await service.apart(key, tenants.choose, key.tenant, chosen.version)
+        return await service.apart(key, state, key.tenant)
 
 
 def _open(api: FastAPI, service: Service) -> None:

@@ -63,12 +63,15 @@ def run(options: argparse.Namespace) -> int:
         import uvicorn
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f'serve needs {error.name}; pip install "sizing-xlsx[server]"') from None
+    from .keys import KeyRing
+
     fields = ("host", "port", "workers", "cert", "key", "keys", "origin")
     given = {field: getattr(options, field) for field in fields}
     settings = _dev(given) if options.dev else settings_of(options.config, given)
     for file in (settings.keys, settings.cert, settings.key):
         if file and not Path(file).is_file():
             raise ValueError(f"{file} is no file; name one, or make keys with `sizing-xlsx serve keys add`")
+    KeyRing(Path(settings.keys)).all()  # a file that is damaged is refused now
     with tempfile.TemporaryDirectory(prefix="sizing-xlsx-") as folder:
         settings = settings._replace(run=folder)
         os.environ[ENVIRONMENT] = settings.to_json()

@@ -36,6 +36,7 @@ CSP = (
 HEADERS = (
     (b"content-security-policy", CSP.encode()),
     (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
     (b"strict-transport-security", b"max-age=31536000"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from ..functions import Fault
 
 LONGEST_NAME = 64
+MOST_ARGUMENTS = 255  # Excel's own bound
 CELLS = (str, int, float, bool, type(None))
 NOT_FINITE = {"error": "#VALUE!", "message": "the result is no finite number"}
 
@@ -49,8 +50,9 @@ def _call(at: int, call: Any) -> tuple[str, list[Any]]:
     name, given = call.get("function"), call.get("arguments")
     if not isinstance(name, str) or len(name) > LONGEST_NAME:
         raise Refused(422, f"calls[{at}].function must be a text of at most {LONGEST_NAME} characters")
-    if not isinstance(given, list) or not all(map(_is_cell, given)):
-        raise Refused(422, f"calls[{at}].arguments must be a list of texts, numbers, truth values, nulls and ranges")
+    if not isinstance(given, list) or len(given) > MOST_ARGUMENTS or not all(map(_is_cell, given)):
+        words = "texts, numbers, truth values, nulls and ranges"
+        raise Refused(422, f"calls[{at}].arguments must be a list of at most {MOST_ARGUMENTS} {words}")
     return name, given
 
 
