@@ -182,6 +182,19 @@ def test_other_data_have_answers_of_their_own() -> None:
     assert call_many(calls, answers=answers) == [price]
 
 
+def test_a_desk_that_reads_files_keeps_no_answers(tmp_path: Path) -> None:
+    from sizing_xlsx.functions.desk import Desk
+
+    config = json.loads(functions.registered()["MODEL_FROM_CONFIG"].examples[0]["config"])
+    desk, file, answers = Desk(folders=[tmp_path]), tmp_path / "config.json", Answers()
+    found = []
+    for layers in (4, 8):
+        file.write_text(json.dumps(config | {"num_hidden_layers": layers}))
+        (table,) = call_many([("MODEL_FROM_CONFIG", [str(file)])], at=desk, answers=answers)
+        found.append(dict(table)["parameters_total"])
+    assert found[0] < found[1]
+
+
 def test_answers_kept_are_bounded() -> None:
     answers = Answers(most_cells=100)
     for at in range(300):
