@@ -7,6 +7,8 @@ import io
 import json
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -645,3 +647,13 @@ def test_the_documentation_names_every_setting_and_route(client: TestClient) -> 
     options = {f"--{field}" for field in Limits._fields} | {"--grace", "--admin", "--tenant", "--dev"}
     assert {option for option in options if option not in text} == set()
     assert {path for path in ("/v1/calls", "/v1/presets", "/health", "/metrics") if path not in text} == set()
+
+
+def test_nothing_of_the_service_is_imported_before_it_runs(tmp_path: Path) -> None:
+    """The command line, its help and the keys work without the extra "server"."""
+    code = (
+        "import sys; from sizing_xlsx import cli, functions; "
+        f"cli.main(['serve', 'keys', 'add', '--tenant', 'a', '--keys', {str(tmp_path / 'k.json')!r}]); "
+        "found = {'fastapi', 'uvicorn', 'pydantic', 'numpy', 'lxml', 'cryptography'} & set(sys.modules); assert not found, found"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent, capture_output=True)

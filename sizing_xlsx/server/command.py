@@ -80,6 +80,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _uvicorn(settings: Settings) -> dict[str, Any]:
+    from .protocol import BoundedProtocol
+
     plain = {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}
     handler = {"class": "logging.StreamHandler", "formatter": "plain", "stream": "ext://sys.stderr"}
     quiet = {"level": "INFO", "handlers": ["stderr"], "propagate": False}
@@ -92,7 +94,7 @@ def _uvicorn(settings: Settings) -> dict[str, Any]:
         "workers": settings.workers,
         "ssl_certfile": settings.cert or None,
         "ssl_keyfile": settings.key or None,
-        "http": "sizing_xlsx.server.protocol:BoundedProtocol",
+        "http": BoundedProtocol,
         "ws": "none",
         "lifespan": "on",
         "access_log": False,  # its lines hold addresses that were asked for
