@@ -7,6 +7,7 @@ one_job        jobs a second, one at a time
 start_up       the import and the first answer on a command line
 scenarios      a workbook with every row of Scenarios in use, recalculated
 desktop_excel  functions through the conversion of xlwings
+service        the add-in's service, a batch of distinct jobs against one of look-ups
 proof          a training step traced without a GPU, a sweep's figures written into a workbook
 
 Needs a checkout with the extra "vector" (NumPy). Processor time is what counts within this process, so that other
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parts(jobs: int, repeats: int) -> dict[str, Callable[[], list[Line]]]:
-    from . import desktop_excel, many_jobs, one_job, proof, scenarios, start_up, workbooks
+    from . import desktop_excel, many_jobs, one_job, proof, scenarios, service, start_up, workbooks
 
     return {
         "start_up": lambda: start_up.lines(repeats),
@@ -50,5 +51,6 @@ def _parts(jobs: int, repeats: int) -> dict[str, Callable[[], list[Line]]]:
         "workbooks": lambda: workbooks.lines(repeats),
         "scenarios": lambda: scenarios.lines(repeats),
         "desktop_excel": lambda: desktop_excel.lines(repeats),
+        "service": lambda: service.lines(repeats),
         "proof": lambda: proof.lines(repeats),
     }

@@ -132,6 +132,12 @@ def _parser(command: str) -> Parser:
     diff.add_argument("--json", action="store_true", help="one JSON object")
     diff.set_defaults(run=_diff)
 
+    serve = commands.add_parser("serve", help="serve the Excel add-in and the functions behind it")
+    if command == "serve":
+        from .server import command as serving
+
+        serving.add(serve)
+
     benchmark = commands.add_parser("benchmark", help="print ratios of speed, measured in one run (needs a checkout)")
     benchmark.add_argument("arguments", nargs=argparse.REMAINDER)
     benchmark.set_defaults(run=_benchmark)

@@ -121,6 +121,11 @@ def _source(text: str) -> str | Path:
 # ---------------------------------------------------------------------- the object
 def as_object(model: Architecture, presets: Presets) -> dict[str, Any]:
     """All that is known of a model, as JSON would have it. Counts are whole numbers, memory is in GB."""
+    return {**figures_of(model, presets), "jobs": [job._asdict() for job in job_figures(model, presets)]}
+
+
+def figures_of(model: Architecture, presets: Presets) -> dict[str, Any]:
+    """The same without the jobs, which take several times as long."""
     known = counts(model, [*FORMULAS, *_COUNTED_ONLY] if model.counted is not None else list(FORMULAS))
     parts = {f"parameters_{name}": known[term] for name, term, _ in COMPONENTS if term in known}
     if "outer_norm_parameters" in known:
@@ -164,7 +169,6 @@ def as_object(model: Architecture, presets: Presets) -> dict[str, Any]:
         },
         "assumed": list(model.assumed),
         "notes": list(model.notes),
-        "jobs": [job._asdict() for job in job_figures(model, presets)],
     }
 
 

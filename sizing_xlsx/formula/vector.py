@@ -149,14 +149,45 @@ def _default(value: Any) -> str:
 
 
 def run(job: Job, inputs: Mapping[str, Any], results: tuple[str, ...], block: int) -> dict[str, Any]:
-    """Check the columns, evaluate block by block, and collect. See Job.size_many."""
+    """Check the columns, evaluate, and refuse the first job that breaks a rule. See Job.size_many."""
     columns, count = _columns(job, inputs)
+    if not count:
+        _must_exist(job, results)
+        return {key: np.empty(0) for key in results}
+    answer = _evaluated(job, columns, count, results, block)
+    for key in job.fault_rules:
+        if not np.all(answer[key]):
+            row = int(np.argmin(answer[key]))
+            known = {**job.defaults(), **{k: _one(v, row) for k, v in columns.items()}}
+            known.update(job.reference(known))
+            raise ValueError(f"row {row}: {job.checks[key].message.format_map(known)}")
+    return {key: answer[key] for key in results}
+
+
+def judged(
+    job: Job, inputs: Mapping[str, Any], results: tuple[str, ...], block: int = 16_384
+) -> tuple[dict[str, Any], Any]:
+    """The same where no job is refused: the results, and an array that is True for each job that breaks no rule."""
+    columns, count = _columns(job, inputs)
+    answer = _evaluated(job, columns, count, results, block)
+    sound = np.ones(count, dtype=bool)
+    for key in job.fault_rules:
+        sound &= answer[key].astype(bool)
+    return {key: answer[key] for key in results}, sound
+
+
+def _must_exist(job: Job, results: tuple[str, ...]) -> None:
     unknown = [key for key in results if key not in job.trees]
     if unknown:
         raise TypeError(f"{unknown[0]} is no result of {job.name}")
-    wanted = results + tuple(key for key, rule in job.checks.items() if rule.fault and key not in results)
-    if not count:
-        return {key: np.empty(0) for key in results}
+
+
+def _evaluated(
+    job: Job, columns: Mapping[str, Any], count: int, results: tuple[str, ...], block: int
+) -> dict[str, Any]:
+    """The results and the rules of the job, block by block."""
+    _must_exist(job, results)
+    wanted = results + tuple(key for key in job.fault_rules if key not in results)
     steady = steady_terms(job, columns, wanted, count)
     steps = job.steps(tuple(key for key in wanted if key not in steady), steady)
     kept = [key for key in steady if key in wanted]
@@ -174,13 +205,7 @@ def run(job: Job, inputs: Mapping[str, Any], results: tuple[str, ...], block: in
                 if key not in answer:
                     answer[key] = np.empty(count, dtype=np.asarray(value).dtype)
                 answer[key][start : start + block] = value
-    for key, rule in job.checks.items():
-        if rule.fault and not np.all(answer[key]):
-            row = int(np.argmin(answer[key]))
-            known = {**job.defaults(), **{k: _one(v, row) for k, v in columns.items()}}
-            known.update(job.reference(known))
-            raise ValueError(f"row {row}: {rule.message.format_map(known)}")
-    return {key: answer[key] for key in results}
+    return answer
 
 
 def _slice(value: Any, start: int, stop: int) -> Any:

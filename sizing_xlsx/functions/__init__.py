@@ -13,8 +13,10 @@ config_paths  which files MODEL_FROM_CONFIG may read
 desk        the catalogue and its jobs, and what the arguments of a call mean over them
 signature   what a function is
 kinds       what surfaces that hold formulas need to know of a function
+question    what a call asks of a job, apart from how it is computed
 registry    the functions by name; they stand in of_jobs, of_cards and of_models
 page        the functions as a reader meets them: help, docs/functions.md
+batch       many calls at once
 chain       terms of a job as LAMBDA names, each within Excel's limits
 udf         the functions in desktop Excel, through xlwings
 """
@@ -24,15 +26,20 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..formula.domains import nearest, told
 from .faults import CODES, UNKNOWN, WRONG, Fault
+from .values import arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .desk import Desk
     from .signature import Function
 
-__all__ = ["CODES", "UNKNOWN", "WRONG", "Fault", "call", "default_desk", "found", "registered"]
+__all__ = ["CODES", "UNKNOWN", "WRONG", "Fault", "call", "default_desk", "found", "registered", "values_of"]
 
 
+@lru_cache(maxsize=1)
 def registered() -> dict[str, Function]:
     """Every function by its name, in alphabetical order."""
     from importlib import import_module
@@ -55,8 +62,6 @@ def default_desk() -> Desk:
 
 def found(name: str) -> Function:
     """A function by its name, without regard to case; Fault where there is none."""
-    from ..formula.domains import nearest, told
-
     known = registered()
     function = known.get(name.upper()) if isinstance(name, str) else None
     if function is None:
@@ -64,17 +69,21 @@ def found(name: str) -> Function:
     return function
 
 
+def values_of(function: Function, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by name, without the blank ones; Fault where one is lacking or cannot be taken."""
+    values = arguments(function.name, function.arguments, given, named)
+    for needed in function.arguments[: function.required]:
+        if needed not in values:
+            raise Fault(WRONG, f"{needed} is empty; {function.name} needs it")
+    return values
+
+
 def call(name: str, *given: Any, at: Desk | None = None, **named: Any) -> Any:
     """The value of a function: a truth value, a number, a text, or a table as a list of rows, its headings first.
 
     name: without regard to case. given, named: its arguments; blank ones count as left out. at: the catalogue that it
     is asked of. Raises Fault, with the code and one sentence that names the argument, its value and what is right.
+    batch.call_many answers many calls at once.
     """
-    from .values import arguments
-
     function = found(name)
-    values = arguments(function.name, function.arguments, given, named)
-    for needed in function.arguments[: function.required]:
-        if needed not in values:
-            raise Fault(WRONG, f"{needed} is empty; {function.name} needs it")
-    return function.compute(at or default_desk(), values)
+    return function.compute(at or default_desk(), values_of(function, given, named))

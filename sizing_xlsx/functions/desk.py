@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from ..formula import domains
 from ..formula.declare import Choice
+from ..formula.table import Table
 from .faults import UNKNOWN, WRONG, Fault
 from .names import Names
-from .values import number
+from .question import Question, one
+from .values import cell, number
 from .vocabulary import Keyword, Vocabulary, vocabulary
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ WHAT = {  # table -> what one of its rows is
     "models": "model", "training_models": "model", "gpus": "card", "storage_formats": "storage format",
     "stacks": "training stack",
 }  # fmt: skip
+LONGEST_REMEMBERED = 200  # characters
 CATALOGUE = ("models", "training_models", "gpus")  # a name that these lack is unknown, not wrong
 
 
@@ -36,6 +41,7 @@ class Desk:
     def __init__(self, presets: Presets | None = None, folders: Sequence[Path] = ()) -> None:
         self._presets, self._jobs, self._names = presets, dict[str, "Job"](), dict[str, Names]()
         self.folders = tuple(folders)
+        self._remembered = lru_cache(maxsize=8192, typed=True)(self._taken)  # 8, 8.0 and TRUE are three values
 
     @cached_property
     def presets(self) -> Presets:
@@ -43,6 +49,20 @@ class Desk:
         from ..presets.catalogue import load_presets
 
         return self._presets or load_presets()
+
+    @cached_property
+    def digest(self) -> str:
+        """A short hash of the data and the version that answers come from: equal ones give equal answers."""
+        from .. import __version__
+
+        content = hashlib.sha256(f"{__version__} {self.vocabulary!r}".encode())
+        for name, part in zip(self.presets._fields, self.presets, strict=True):
+            parts = part.values() if isinstance(part, dict) else (part,)
+            content.update(name.encode())
+            for each in parts:
+                shown = (each.keys, each.columns, each.units) if isinstance(each, Table) else each
+                content.update(repr(shown).encode())
+        return content.hexdigest()[:16]
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -104,14 +124,26 @@ class Desk:
         except ValueError:
             raise Fault(WRONG, f"{argument} is {domains.told(value)}; it must be {domains.allowed(job, key)}") from None
 
-    def terms(self, values: Values, results: Sequence[str], without: Sequence[str] = ()) -> tuple[Any, ...]:
-        """The values of terms for a call; Fault for a job that contradicts itself."""
+    def taken(self, job: Job, keyword: str, argument: str, value: Any) -> Any:
+        """What a cell holds as formulas take it, None for a blank; Fault as accepted() raises it."""
+        if isinstance(value, str) and len(value) > LONGEST_REMEMBERED:
+            return self._taken(job, keyword, argument, value)
+        return self._remembered(job, keyword, argument, value)
+
+    def _taken(self, job: Job, keyword: str, argument: str, value: Any) -> Any:
+        held = cell(argument, value)
+        return None if held is None else self.accepted(job, keyword, argument, held)
+
+    def asked(
+        self, values: Values, results: tuple[str, ...], formula: Callable[..., Any], without: Sequence[str] = ()
+    ) -> Question:
+        """What a call asks whose value is a formula over terms of its job; see question()."""
         job, inputs = self.question(values, without)
-        return self.sized(job, inputs, tuple(results))
+        self._must_have(job, results)
+        return Question(job, inputs, results, one(formula))
 
     def sized(self, job: Job, inputs: Mapping[str, Any], results: tuple[str, ...]) -> tuple[Any, ...]:
         """Terms of a job with accepted inputs, in their order; Fault for one that contradicts itself."""
-        self._must_have(job, results)
         record = job.record(results)(**inputs)
         if record is None:
             raise self.contradiction(job, inputs)
@@ -125,9 +157,15 @@ class Desk:
 
     def contradiction(self, job: Job, inputs: Mapping[str, Any]) -> Fault:
         """What is wrong with a job that breaks a rule, in the words of its check."""
-        values = job.reference(inputs)
+        messages = {key: job.checks[key].message for key in job.fault_rules}
+        named = {
+            field for text in messages.values() for _, field, _, _ in Formatter().parse(text) if field in job.trees
+        }
+        wanted = (*job.fault_rules, *sorted(named))
+        values = dict(zip(wanted, job.scalar(wanted)(**inputs), strict=True))
+        constants = {key: constant.value for key, constant in job.constants.items()}
         broken = next(key for key in job.fault_rules if not values[key])
-        words = job.checks[broken].message.format_map({**values, **inputs})
+        words = messages[broken].format_map({**job.defaults(), **constants, **values, **inputs})
         for argument, key in self.vocabulary.inputs.items():
             words = words.replace(f"{key} is ", f"{argument} is ")
         return Fault(WRONG, words)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..formula.engine import value_of
@@ -10,6 +11,7 @@ from .desk import JOB, Desk, Values
 from .faults import UNKNOWN, WRONG, Fault
 from .kinds import BestCard, Boundary, OfTerms, Picked
 from .names import Names
+from .question import Asked, Question, Row, alone, one
 from .registry import LLAMA, WORKED, begins, ends, of_job, register
 from .signature import NUMBER, TABLE, TEXT, TRUTH, Function, Own, Result
 
@@ -43,14 +45,21 @@ def _of_basis(job: Job, item: Mapping[str, str]) -> tuple[str, str]:
     return item["traced"], item["published"]
 
 
-def items_of(desk: Desk, job_name: str) -> dict[str, tuple[str, str]]:
-    """What GPU_MEMORY can name, for a job: name -> the term by the traced and by the published family ("" for none)."""
+@lru_cache(maxsize=4)
+def _of_sheet(job_name: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The line items and the moments of the job's sheet; only read."""
     from ..workbook.template import load_template
 
     template = load_template(job_name)
+    return template["items"], template["moments"]
+
+
+def items_of(desk: Desk, job_name: str) -> dict[str, tuple[str, str]]:
+    """What GPU_MEMORY can name, for a job: name -> the term by the traced and by the published family ("" for none)."""
+    items, moments = _of_sheet(job_name)
     found = {name: (term, term) for name, term in desk.vocabulary.totals.items()}
-    found |= {item["name"]: (item["traced"], item["published"]) for item in template["items"]}
-    return found | {moment["name"]: (moment["term"], "") for moment in template["moments"]}
+    found |= {item["name"]: (item["traced"], item["published"]) for item in items}
+    return found | {moment["name"]: (moment["term"], "") for moment in moments}
 
 
 def in_gb(job: Job, term: str) -> Any:
@@ -59,18 +68,22 @@ def in_gb(job: Job, term: str) -> Any:
     return tree if job.unit_of(term) == "GB" else tree / job.symbol("bytes_per_gb")
 
 
-def _memory(desk: Desk, values: Values) -> float:
+def _memory(desk: Desk, values: Values) -> Question:
     job, inputs = desk.question(values, ("item",))
     items = items_of(desk, job.name)
     name = Names(tuple(items), "item").resolve("item", values.get("item", "total"), WRONG)
     traced, published = items[name]
-    results = tuple(term for term in ("rests_on_traced", traced, published) if term)
-    found = dict(zip(results, desk.sized(job, inputs, results), strict=True))
-    term = traced if found["rests_on_traced"] else published
-    if not term:
-        raise Fault(WRONG, f"item is {name!r}; it has no figure in the published accounting, which decides here")
+    results = tuple(dict.fromkeys(term for term in ("rests_on_traced", traced, published) if term))
     constants = {key: constant.value for key, constant in job.constants.items()}
-    return float(value_of(in_gb(job, term), found | constants, job.tables))
+
+    def figure(*found: Any) -> float:
+        known = dict(zip(results, found, strict=True))
+        term = traced if known["rests_on_traced"] else published
+        if not term:
+            raise Fault(WRONG, f"item is {name!r}; it has no figure in the published accounting, which decides here")
+        return float(value_of(in_gb(job, term), known | constants, job.tables))
+
+    return Question(job, inputs, results, one(figure))
 
 
 register(
@@ -82,29 +95,36 @@ register(
         ends(),
         2,
         Result(NUMBER, "GB"),
-        _memory,
+        Asked(_memory),
         Picked("item", items_of),
         (WORKED, WORKED | {"item": "Activations"}, WORKED | {"item": "peak"}),
     )
 )
 
 
-def _breakdown(desk: Desk, values: Values) -> list[list[Any]]:
-    from ..workbook.template import load_template
+_TOTALS = {
+    "Peak": "peak_allocated_gb",
+    "Reserve, at most": "allocator_reserve_gb",
+    "Total to size against": "total_reserved_gb",
+    "Usable on the card": "gpu_usable_capacity_gb",
+    "Headroom": "headroom_gb",
+}
 
+
+def _breakdown(desk: Desk, values: Values) -> Question:
     job, inputs = desk.question(values)
-    rows: list[list[Any]] = [["Item", "GB"]]
-    (traced,) = desk.sized(job, inputs, ("rests_on_traced",))
+    items, _ = _of_sheet(job.name)
     gb = float(job.constants["bytes_per_gb"].value)
-    items = [
-        (item["name"], item["traced"] if traced else item["published"]) for item in load_template(job.name)["items"]
-    ]
-    known = tuple(term for _, term in items if term)
-    found = dict(zip(known, desk.sized(job, inputs, known), strict=True))
-    rows += [[name, found[term] / gb if term else 0.0] for name, term in items]
-    totals = ("peak_allocated_gb", "allocator_reserve_gb", "total_reserved_gb", "gpu_usable_capacity_gb", "headroom_gb")
-    words = ("Peak", "Reserve, at most", "Total to size against", "Usable on the card", "Headroom")
-    return rows + [list(row) for row in zip(words, desk.sized(job, inputs, totals), strict=True)]
+    terms = (term for item in items for term in (item["traced"], item["published"]) if term)
+    results = tuple(dict.fromkeys(("rests_on_traced", *terms, *_TOTALS.values())))
+
+    def table(*found: Any) -> list[list[Any]]:
+        known = dict(zip(results, found, strict=True))
+        family = "traced" if known["rests_on_traced"] else "published"
+        rows = [[item["name"], known[item[family]] / gb if item[family] else 0.0] for item in items]
+        return [["Item", "GB"], *rows, *([words, known[term]] for words, term in _TOTALS.items())]
+
+    return Question(job, inputs, results, one(table))
 
 
 register(
@@ -116,7 +136,7 @@ register(
         ends(),
         2,
         Result(TABLE),
-        _breakdown,
+        Asked(_breakdown),
         None,
         (WORKED,),
     )
@@ -126,13 +146,21 @@ register(
 def _boundary(name: str, vary: str, unit: str, words: str) -> None:
     term = f"largest_{vary}"
 
-    def compute(desk: Desk, values: Values) -> Any:
-        return desk.terms(values, (term,))[0]
-
     first = begins((vary,))
     example = {key: value for key, value in WORKED.items() if key != vary}
     register(
-        Function(name, words, first, (), ends(), 2, Result(NUMBER, unit), compute, Boundary(vary, term), (example,))
+        Function(
+            name,
+            words,
+            first,
+            (),
+            ends(),
+            2,
+            Result(NUMBER, unit),
+            Asked(lambda desk, values: desk.asked(values, (term,), alone)),
+            Boundary(vary, term),
+            (example,),
+        )
     )
 
 
@@ -155,23 +183,31 @@ _CARD = ("gpu", "gpu_capacity_override_gb")  # what a search over cards does not
 
 
 def _best(name: str, column: str, words: str) -> None:
-    def compute(desk: Desk, values: Values) -> str:
-        from .. import planning
-
+    def ask(desk: Desk, values: Values) -> Question:
         job, inputs = desk.question(values)
-        wanted = {"gpu_choice": job.worked["gpu_choice"]}
-        desk.sized(job, {**inputs, **wanted}, ("verdict_code",))
-        cards = planning.every_card(job, **inputs)
-        pick = planning.smallest_that_fits if column == "usable_bytes" else planning.cheapest_that_fits
-        found = pick(cards)
-        if found is None:
-            raise Fault(UNKNOWN, f"no card of the {len(cards)} listed fits this job with a known {_FIGURE[column]}")
-        return found.name
+        cards = _by_figure(job, column)
+
+        def first_that_fits(rows: Iterable[Row]) -> str:
+            for card, (verdict_code,) in zip(cards, rows, strict=False):
+                if verdict_code <= FITS:
+                    return card
+            listed = len(job.tables["gpus"].keys)
+            raise Fault(UNKNOWN, f"no card of the {listed} listed fits this job with a known {_FIGURE[column]}")
+
+        return Question(job, inputs, ("verdict_code",), first_that_fits, cards)
 
     first = begins(("gpu",))
     example = {key: value for key, value in WORKED.items() if key != "gpu"}
     others = ends(_CARD)
-    register(Function(name, words, first, (), others, 1, Result(TEXT), compute, BestCard(column), (example,)))
+    register(Function(name, words, first, (), others, 1, Result(TEXT), Asked(ask), BestCard(column), (example,)))
+
+
+def _by_figure(job: Job, column: str) -> tuple[str, ...]:
+    """The cards with CUDA whose capacity and figure are known, the lowest figure first."""
+    gpus = job.tables["gpus"]
+    figures, capacities, cuda = (gpus.columns[key] for key in (column, "usable_bytes", "cuda"))
+    known = [at for at in range(len(gpus.keys)) if figures[at] and capacities[at] and cuda[at]]
+    return tuple(gpus.keys[at] for at in sorted(known, key=lambda at: figures[at]))
 
 
 _FIGURE = {"usable_bytes": "capacity", "price_usd_per_hour": "price"}
@@ -188,10 +224,6 @@ _best(
 
 
 # ---------------------------------------------------------------------- the adapter
-def _adapter(adapter_parameters: Any) -> Any:
-    return adapter_parameters
-
-
 register(
     Function(
         "LORA_PARAMETERS",
@@ -201,8 +233,8 @@ register(
         ("adapter_targets", "adapter_layers", "adapter_method", JOB),
         1,
         Result(NUMBER, "parameters"),
-        lambda desk, values: desk.terms(values, ("adapter_parameters",))[0],
-        OfTerms(_adapter, ("adapter_parameters",)),
+        Asked(lambda desk, values: desk.asked(values, ("adapter_parameters",), alone)),
+        OfTerms(alone, ("adapter_parameters",)),
         ({"model": LLAMA, "lora_rank": 16}, {"model": LLAMA, "lora_rank": 16, "adapter_targets": "Query and value"}),
     )
 )

@@ -11,13 +11,14 @@ from .desk import JOB, Desk, Values
 from .faults import UNKNOWN, WRONG, Fault
 from .kinds import Picked
 from .names import Names
+from .question import Asked, Question, alone
 from .registry import CONTAINS, LLAMA, contained, register
 from .signature import NUMBER, TABLE, Function, Own, Result
 
 
-def _of_model(desk: Desk, values: Values, argument: str, choices: Mapping[str, str], default: str) -> Any:
+def _of_model(desk: Desk, values: Values, argument: str, choices: Mapping[str, str], default: str) -> Question:
     asked = Names(tuple(choices), argument).resolve(argument, values.get(argument, default), WRONG)
-    return desk.terms(values, (choices[asked],), (argument,))[0]
+    return desk.asked(values, (choices[asked],), alone, (argument,))
 
 
 def components_of(desk: Desk, job_name: str) -> dict[str, str]:
@@ -34,7 +35,7 @@ def _model_function(name: str, words: str, own: Own, unit: str, *examples: Mappi
     assert own.choices is not None
     choices = own.choices
 
-    def compute(desk: Desk, values: Values) -> Any:
+    def ask(desk: Desk, values: Values) -> Question:
         return _of_model(desk, values, own.name, choices(desk, desk.keyword(values).job), own.default)
 
     register(
@@ -46,7 +47,7 @@ def _model_function(name: str, words: str, own: Own, unit: str, *examples: Mappi
             (JOB,),
             1,
             Result(NUMBER, unit),
-            compute,
+            Asked(ask),
             Picked(own.name, choices),
             examples,
         )
@@ -96,11 +97,11 @@ _CONFIG = Own("config", "", "The text of the model's config.json; where folders 
 
 
 def _from_config(desk: Desk, values: Values) -> list[list[Any]]:
-    from ..model_report import as_object
+    from ..model_report import figures_of
     from ..presets.config import read_config
 
     try:
-        found = as_object(read_config(_source(desk, values["config"])), desk.presets)
+        found = figures_of(read_config(_source(desk, values["config"]), unknown="list"), desk.presets)
     except Fault:
         raise
     except ValueError as error:

@@ -11,6 +11,7 @@ from typing import Any
 
 from .desk import JOB, Desk, Values
 from .kinds import OfTerms
+from .question import Asked, Question
 from .signature import Function, Own, Result
 from .vocabulary import vocabulary
 
@@ -49,8 +50,8 @@ def of_job(
         code = formula.__code__
         terms = code.co_varnames[: code.co_argcount]
 
-        def compute(desk: Desk, values: Values) -> Any:
-            return formula(*desk.terms(values, terms))
+        def ask(desk: Desk, values: Values) -> Question:
+            return desk.asked(values, terms, formula)
 
         kind = OfTerms(formula, terms)
         first = begins(without)
@@ -63,7 +64,7 @@ def of_job(
                 ends(without),
                 required,
                 result,
-                compute,
+                Asked(ask),
                 kind,
                 examples,
             )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..formula.domains import told
+from ..formula.domains import nearest, told
 from .faults import WRONG, Fault
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
@@ -56,8 +56,6 @@ def number(value: Any) -> Any:
 
 def arguments(name: str, known: tuple[str, ...], given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call by name, without the blank ones; Fault where there are too many or unknown ones."""
-    from ..formula.domains import nearest
-
     if len(given) > len(known):
         raise Fault(WRONG, f"{name} was called with {len(given)} arguments; it takes at most {len(known)}")
     found = dict(zip(known, given, strict=False))

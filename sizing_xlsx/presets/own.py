@@ -39,13 +39,14 @@ def with_own(
     layer_forms: Iterable[str | Path] = (),
     *,
     skipped: list[str] | None = None,
+    unknown: str = "build",
 ) -> Presets:
     """The presets with a planner's own models and cards before those of the catalogue, and layer forms after them.
 
     models: paths of config.json files, or of folders of them; see config_files(). gpus: paths of CSV or TOML
     files of cards. layer_forms: paths of TOML files of layer forms. skipped: takes the names that are known already,
-    which are refused otherwise. Raises ValueError, one sentence with the file, the line, the column, the value and
-    what is right.
+    which are refused otherwise. unknown: what becomes of a family that is not described; see read_config. Raises
+    ValueError, one sentence with the file, the line, the column, the value and what is right.
     """
     presets = with_forms(presets, layer_forms, skipped=skipped)
     known_models = {model.name.casefold(): model.name for model in (*presets.sized_models, *presets.unsized_models)}
@@ -53,7 +54,7 @@ def with_own(
     added: list[tuple[Architecture, Path]] = []
     for path in models:
         for file in config_files(Path(path)):
-            model = read_config(file)
+            model = read_config(file, unknown=unknown)
             where = one_line(str(file))
             if skipped is not None and model.name.casefold() in known_models:
                 skipped.append(model.name)

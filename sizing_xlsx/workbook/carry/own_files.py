@@ -35,7 +35,7 @@ def with_kept(presets: Presets, files: Iterable[OwnFile]) -> tuple[Presets, list
             source = path.parent if path.name == "config.json" else path
             skipped: list[str] = []
             try:
-                presets = with_own(presets, **{kept.kind: [source]}, skipped=skipped)
+                presets = with_own(presets, **{kept.kind: [source]}, skipped=skipped, unknown="build")
             except ValueError as error:
                 refused.append(f"{kept.file}: {str(error).replace(str(path.parent), '').lstrip('/: ')}")
             gave_way += [
