@@ -813,8 +813,8 @@ UNUSED_COLUMNS = {
 UNUSED_COLUMNS |= {("models", "moe_layer_count"), ("models", "full_layer_count")}
 # Eager attention has no traced formula but where a form has no other.
 UNUSED_COLUMNS |= {("layer_forms", f"eager_{width}") for width in ("q", "o", "nh_rope", "nh_S")}
-# Parts of forms of which the catalogue has no model (shared experts, copies of positions a layer); whole steps hold them.
-UNUSED_COLUMNS |= {("layer_forms", "shared_d"), ("layer_forms", "rope_layer_S_hd")}
+# Parts of forms of which the catalogue has no model (shared experts, positions a layer, fp32 between layers); steps do.
+UNUSED_COLUMNS |= {("layer_forms", part) for part in ("shared_d", "rope_layer_S_hd", "boundary_d", "lowest_boundary_d")}
 ONLY_IN = {
     # columns of shared tables that the other job uses
     ("lora", "optimizers", "published_bf16_state_bytes"),
