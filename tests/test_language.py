@@ -813,6 +813,7 @@ UNUSED_COLUMNS = {
 UNUSED_COLUMNS |= {("models", "moe_layer_count"), ("models", "full_layer_count")}
 # Eager attention has no traced formula but where a form has no other.
 UNUSED_COLUMNS |= {("layer_forms", f"eager_{width}") for width in ("q", "o", "nh_rope", "nh_S")}
+UNUSED_COLUMNS |= {("stacks", "traced_nf4")}  # what is warned of
 # Parts of forms of which the catalogue has no model (shared experts, positions a layer, fp32 between layers); steps do.
 UNUSED_COLUMNS |= {("layer_forms", part) for part in ("shared_d", "rope_layer_S_hd", "boundary_d", "lowest_boundary_d")}
 ONLY_IN = {

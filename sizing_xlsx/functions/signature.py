@@ -68,6 +68,7 @@ def described(function: Function, desk: Desk) -> list[Argument]:
 
 
 def _described(function: Function, at: int, name: str, desk: Desk) -> Argument:
+    from ..formula.declare import Choice
     from ..formula.domains import allowed
     from .desk import DEFAULT_JOB, JOB
 
@@ -86,4 +87,7 @@ def _described(function: Function, at: int, name: str, desk: Desk) -> Argument:
     defaults = [str(job.inputs[key].default) for job in jobs if job.inputs[key].default is not None]
     default = " (Training: ".join(dict.fromkeys(defaults)) + (")" if len(set(defaults)) > 1 else "")
     words = " ".join(part for part in (f"{declared.label}.", declared.help) if part)
-    return Argument(name, optional, default if optional else "", allowed(jobs[0], key), words)
+    domain = declared.domain
+    further = desk.vocabulary.words.get(domain.table, {}) if isinstance(domain, Choice) else {}
+    also = "".join(f"; {word} is {meant}" for word, meant in further.items())
+    return Argument(name, optional, default if optional else "", allowed(jobs[0], key) + also, words)

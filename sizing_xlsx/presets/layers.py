@@ -51,12 +51,12 @@ def windows(fields: Fields, rule: dict[str, Any], layers: int) -> Windows:
     everything = Windows("none", 0, Pattern(1, 0, layers, True))
     if not rule or rule["rule"] == "none":
         return everything
+    stated = _stated_types(fields, layers) if rule.get("layer_types") else None  # refused where wrong, used or not
     if "switch" in rule and not fields.flag(rule["switch"], 0):
         return everything
     tokens = _window(fields, rule)
     if not tokens:
         return everything
-    stated = _stated_types(fields, layers) if rule.get("layer_types") else None
     windowed = stated if stated is not None else _WINDOW_RULES[rule["rule"]](fields, rule, layers)
     if not any(windowed):
         return everything

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..formula.domains import allowed
+from ..jobs import JOBS
 from ..presets.names import one_line, shown
 from .own_runs import NOT_GIVEN
 from .patch import open_package
@@ -14,6 +15,9 @@ from .scenarios import AS_TYPED, CHOICE, TITLE, inputs_of_scenarios, list_name, 
 
 if TYPE_CHECKING:
     from ..formula.job import Job
+
+
+OWN_INPUT = {"lora": "base_storage_format", "training": "parameter_storage"}  # that no other job has
 
 
 class PlannedJob(NamedTuple):
@@ -60,9 +64,23 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _typed_rows(file: PlannerFile, job: Job) -> list[tuple[int, str, dict[str, Any]]]:
+def _plans(file: PlannerFile, job: str) -> bool:
+    """Whether a workbook's Scenarios are about a job: it has a column of one of its own inputs."""
+    try:
+        file.area(list_name(OWN_INPUT[job]))
+    except ValueError:
+        return False
+    return True
+
+
+def _typed_rows(file: PlannerFile, where: str, job: Job) -> list[tuple[int, str, dict[str, Any]]]:
     """Row from 1, name, and what is typed into its cells, for each row in use."""
     keys = ("name", *inputs_of_scenarios(job))
+    others = [name for name in JOBS if name != job.name and _plans(file, name) and not _plans(file, job.name)]
+    if others:
+        raise ValueError(
+            f"{where} is the workbook of `{others[0]}`, not of `{job.name}`: use that command, or that file"
+        )
     areas = {key: file.area(list_name(key)) for key in keys}
     columns = {key: file.column_values(area) for key, area in areas.items()}
     first, found = areas["name"].first_row, []
@@ -74,7 +92,7 @@ def _typed_rows(file: PlannerFile, job: Job) -> list[tuple[int, str, dict[str, A
 
 
 def _rows(file: PlannerFile, where: str, job: Job) -> list[PlannedJob]:
-    found = [_planned(row, where, job) for row in _typed_rows(file, job)]
+    found = [_planned(row, where, job) for row in _typed_rows(file, where, job)]
     seen: dict[str, str] = {}
     for planned in found:
         if planned.name.casefold() in seen:
@@ -87,7 +105,7 @@ def _rows(file: PlannerFile, where: str, job: Job) -> list[PlannedJob]:
 
 
 def _row_of(file: PlannerFile, where: str, job: Job, name: str) -> PlannedJob:
-    rows = _typed_rows(file, job)
+    rows = _typed_rows(file, where, job)
     named = [row for row in rows if row[1].casefold() == name.strip().casefold()]
     if len(named) != 1:
         known = ", ".join(shown(row[1]) for row in rows[:12] if row[1])

@@ -199,6 +199,26 @@ def shifted_logits(loss_shift_bytes: Any, logit_values: Any, tokens_per_row: Any
 
 
 @check(
+    "training_stack is {training_stack!r} with base_storage_format {base_storage_format!r}; how its own code turns such"
+    " a base into 16 bit has not been traced, and a run of that kind may need more",
+    fault=False,
+)
+@term("switch")
+def stack_takes_format(
+    storage_formats: Any,
+    storage_row: Any,
+    quantised_base: Any,
+    stacks: Any,
+    stack_row: Any,
+    stack_own_layers: Any,
+    bf16_bytes: Any,
+) -> Any:
+    """0 when the stack has code of its own and the base is in a format that this was not traced with."""
+    below_a_byte = when(2 * storage_formats.bytes_per_parameter[storage_row] < bf16_bytes, 1, 0)
+    return 1 - stack_own_layers * quantised_base * (1 - below_a_byte * stacks.traced_nf4[stack_row])
+
+
+@check(
     "training_stack is {training_stack!r}; what its own layers keep is described over models of Llama form and a"
     " few others, and the layers of {base_model} have the form {layer_form}",
     fault=False,

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...functions import registered
-from ..lambda_rules import is_lambda
 from ..lambdas import BEGIN
 from ..sheet_part import Value, address
 from . import record as records
@@ -257,7 +256,7 @@ def _names(old: OldBook, record: Record) -> list[Named]:
 
     def ours(name: Named) -> bool:
         kept = name.name.casefold().startswith(("_xlnm.", "_xlfn.", "_xlpm."))
-        function = is_lambda(name.text) and (name.name in registered() or name.name.startswith(BEGIN))
+        function = "(" in name.text and (name.name in registered() or name.name.startswith(BEGIN))
         return (name.sheet is None and (function or name.name.casefold() in known)) or (
             kept and (name.sheet is None or name.sheet in record.grids)
         )

@@ -109,6 +109,7 @@ def _choice_row(book: Book, row: int) -> None:
     put(row, _FAULT, Raw(f"=IF({typed},0,1-(SUMPRODUCT(({KEYS}=$C{number})*1)=1))", 0), plain)
     book.define(f"{CHOICE}_Fault", TITLE, row, _FAULT)
     put(row, _IN_FORCE, Raw(f"=IF($H{number}=0,$C{number},NA())", as_typed), text)
+    _unseen_error(book, row)
     wrong = filled(words["choice"]["wrong"], name=label, typed="{typed}", allowed="{allowed}")
     told = spelled(wrong, typed=f"$C{number}", allowed=f"$D{number}")
     put(row, _WORDS, Raw(f'=IF($H{number}=0,"–",{told})', "–"), styles["r_text_i"])
@@ -149,10 +150,17 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
     in_force = f'IF(ISNUMBER($C{number}),$C{number},"{NOT_GIVEN}")' if declared.optional else f"$C{number}"
     value = NOT_GIVEN if declared.default is None else declared.default
     put(row, _IN_FORCE, Raw(f"=IF($H{number}=0,{in_force},NA())", value), text if isinstance(value, str) else plain)
+    _unseen_error(book, row)
     book.define(name + "_In_Force", TITLE, row, _IN_FORCE)
     wrong = filled(words["wrong_input"], input=declared.label, typed="{typed}", allowed="{allowed}")
     told = spelled(wrong, typed=_as_entered(book, declared, number), allowed=f"$D{number}")
     put(row, _WORDS, Raw(f'=IF($H{number}=0,"–",{told})', "–"), styles["r_text_i"])
+
+
+def _unseen_error(book: Book, row: int) -> None:
+    """Hide the error that keeps a wrong input out of every formula: what is wrong stands beside it, in words."""
+    area = (row, _IN_FORCE, row, _IN_FORCE)
+    page.formula_marks(book.sheet(TITLE), book.styles, area, f"=$H{row + 1}>0", "hidden")
 
 
 def _allowed(book: Book, declared: Input, words: str, number: int) -> Any:
