@@ -62,6 +62,7 @@ def test_a_form_that_is_derived_is_the_one_that_is_shipped(
 @pytest.fixture
 def derivations(presets_without: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The catalogue without the form of OLMo, and a trace that gives it at once; takes down the configs traced."""
+    from sizing_xlsx import model_report
     from sizing_xlsx.presets import catalogue
 
     traced: list[str] = []
@@ -71,7 +72,8 @@ def derivations(presets_without: Path, monkeypatch: pytest.MonkeyPatch) -> list[
         return dict(tomllib.loads(tables()["olmo"])["olmo"])
 
     real = catalogue.load_presets
-    monkeypatch.setattr(catalogue, "load_presets", lambda folder=None, **files: real(presets_without, **files))
+    for module in (model_report, catalogue):  # the first has it by name
+        monkeypatch.setattr(module, "load_presets", lambda folder=None, **files: real(presets_without, **files))
     monkeypatch.setattr("sizing_xlsx.measure.layer_form.form_of", form_of)
     monkeypatch.setattr("sizing_xlsx.measure.own_forms.find_spec", lambda package: package)
     return traced
