@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Look = Mapping[str, Any]
 
+HIDDEN = "hidden"  # the mark of what stands in a cell for formulas alone
 TEXTS = (  # of look.toml: what a reader sees
     "print.page_number", "charts.memory_by_part.axis_title", "charts.memory_by_part_summary.axis_title",
     "charts.total_by.y_title", "charts.predicted_against_measured.x_title",
@@ -237,6 +238,8 @@ def text_pairs(look: Look) -> Iterable[tuple[str, str, str]]:
         style = style_of(look, name)
         yield name, style["colour"], style["fill"] or "white"
     for name, mark in look["marks"].items():
+        if name == HIDDEN:  # not to be read
+            continue
         yield f"mark {name}", mark["colour"], mark.get("fill", "white")
     for name, state in look["states"].items():
         yield f"tile {name}", state["tile_text"], state["tile_fill"]

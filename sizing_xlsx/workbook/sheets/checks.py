@@ -18,6 +18,7 @@ from ..book import Raw
 from ..inputs import fault_formulas
 from ..jobtable import NOT_GIVEN
 from ..scenarios import AS_TYPED, CHOICE, KEYS, NAMED, input_area
+from ..styles import HIDDEN
 from ..words import filled, quoted, sentence, spelled
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
 def _unseen_error(book: Book, row: int) -> None:
     """Hide the error that keeps a wrong input out of every formula: what is wrong stands beside it, in words."""
     area = (row, _IN_FORCE, row, _IN_FORCE)
-    page.formula_marks(book.sheet(TITLE), book.styles, area, f"=$H{row + 1}>0", "hidden")
+    page.formula_marks(book.sheet(TITLE), book.styles, area, f"=$H{row + 1}>0", HIDDEN)
 
 
 def _allowed(book: Book, declared: Input, words: str, number: int) -> Any:
