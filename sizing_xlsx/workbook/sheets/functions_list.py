@@ -33,11 +33,7 @@ def write(book: Book) -> None:
     desk = Desk(book.presets)
     for function in _offered(book):
         row += 1
-        example = _example(book, function, desk)
-        typed = formula(function, example)
-        asked = example if JOB not in function.arguments else {JOB: _keyword(book, desk), **example}
-        found = answer(function, asked, desk)
-        gives = shown(found) if not isinstance(found, list) else " | ".join(map(shown, found[0]))
+        typed, gives = texts_of(book, function, desk)
         texts = (function.help, brief(function, words["job_arguments"]), typed, gives)
         ws.set_row(row, page.wrapped_height(*((text, widths[at]) for at, text in enumerate(texts, 2))))
         put(row, 1, function.name, styles["r_label"])
@@ -54,6 +50,15 @@ def write(book: Book) -> None:
         for column, text in enumerate(facts, 2):
             put(row, column, text, styles.variant("r_help", indent=1))
     page.print_area(ws, row, last)
+
+
+def texts_of(book: Book, function: Function, desk: Desk) -> tuple[str, str]:
+    """An example of a function, and what it gives."""
+    example = _example(book, function, desk)
+    asked = example if JOB not in function.arguments else {JOB: _keyword(book, desk), **example}
+    found = answer(function, asked, desk)
+    gives = shown(found) if not isinstance(found, list) else " | ".join(map(shown, found[0]))
+    return formula(function, example), gives
 
 
 def _offered(book: Book) -> list[Function]:

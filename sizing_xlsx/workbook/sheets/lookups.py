@@ -205,7 +205,10 @@ def _choice(book: Book, lookups: Lookups, choice: str, columns: Mapping[str, Exp
         book,
         first - 2,
         job.inputs[choice].label,
-        [("Row", ""), *(_label(book, name, tree) for name, tree in columns.items())],
+        [
+            (book.template["functions"]["list_columns"][1], ""),
+            *(_label(book, name, tree) for name, tree in columns.items()),
+        ],
     )
     places = {name: at for at, name in enumerate(columns, 3)}
     number = styles.variant("r_calc0", format="general", shrink=True)
