@@ -16,6 +16,7 @@ from ...functions.names import parts, tail
 from .. import lambdas, page
 from ..book import Raw
 from ..jobtable import ROW, compact
+from .reference import CARD_FIGURES
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -122,7 +123,8 @@ class Lookups:
 
     def card(self, column: str, row: str) -> str:
         """A figure of a card at a row; its name where no column is said."""
-        return f"INDEX({column_name('gpus', column or None)},{row})"
+        figure = column in self.plan.desk.vocabulary.gpu_fields.values()
+        return f"INDEX({column_name(CARD_FIGURES if figure else 'gpus', column or None)},{row})"
 
 
 def write(book: Book) -> None:

@@ -59,7 +59,8 @@ _STEPS = {
 _STEP_WIDTH = 16  # characters
 _COLUMN = "column "  # before the name of a column, for a term may have the same
 _OWN_TABLES = ("models", "training_models", "storage_formats", "stacks", "layer_forms")
-_NAMED = ("cuda", *vocabulary().gpu_fields.values())  # columns that sheets and functions read, whatever formulas do
+_NAMED = ("cuda",)  # columns that sheets read, whatever the formulas do
+CARD_FIGURES = "cards"  # of names of columns that functions tell figures from, known or not: Cards_Usable_GB_List
 _USABLE = {"usable_gb": "bytes_per_gb", "usable_mib": "bytes_per_mib"}  # beside the bytes; nvidia-smi counts in MiB
 _TYPED: dict[str, dict[str, Any]] = {  # columns of a planner's own to change, and the rule for each
     "price_usd_per_hour": {"validate": "decimal", "minimum": 0, "maximum": 100_000},
@@ -287,6 +288,8 @@ def _gpus(book: Book) -> None:
     for column, key in enumerate(words["columns"], 2):
         if ("gpus", key) in book.used_columns or key in (*_NAMED, *_TYPED):
             book.define(column_name("gpus", key), GPUS, 4, column, end)
+        if key in vocabulary().gpu_fields.values():
+            book.define(column_name(CARD_FIGURES, key), GPUS, 4, column, end)
         if key in _TYPED:
             _typed(book, 4, end, column, key)
     row = page.section(ws, styles, end + 1, last_column=last, name=words["sources"], put=put)
