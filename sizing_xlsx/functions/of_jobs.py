@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -39,10 +39,6 @@ def GPU_VERDICT(fit_verdict: Any) -> Any:
 def GPU_HEADROOM(headroom_gb: Any) -> Any:
     """What stays free on the card at the upper estimate, in decimal GB; negative where the job does not fit."""
     return headroom_gb
-
-
-def _of_basis(job: Job, item: Mapping[str, str]) -> tuple[str, str]:
-    return item["traced"], item["published"]
 
 
 @lru_cache(maxsize=4)

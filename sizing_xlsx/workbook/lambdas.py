@@ -232,10 +232,6 @@ def _number(job: Job, domain: Whole | Number, value: str) -> str:
 
 
 # ---------------------------------------------------------------------- the calls that all functions share
-def _arguments(plan: Plan) -> list[str]:
-    return list(plan.desk.vocabulary.rest)
-
-
 def _job_call(plan: Plan, lookups: Lookups) -> str:
     """Functions_Job: any result of a job from all arguments; blank ones are empty texts."""
     vocabulary = plan.desk.vocabulary
@@ -246,9 +242,7 @@ def _job_call(plan: Plan, lookups: Lookups) -> str:
         pairs.append((short, _resolved(plan, lookups, plan.desk.input_of(argument), p(argument), p("k_"))))
     foreign = [argument for argument in vocabulary.rest if argument not in given]
     checked = "".join(f",IF({BEGIN}Blank({p(name)}),0,{_WRONG})" for name in foreign)
-    order = [short for argument, short in given.items()]
-    sums = ",".join(f"N({p(name)})" for name in ("k_", *order))
-    handed = ",".join(p(given[argument]) for argument in names if argument in given)
+    sums = ",".join(f"N({p(name)})" for name in ("k_", *given.values()))
     by_input = {plan.desk.input_of(argument): short for argument, short in given.items()}
     handed = ",".join(p(by_input[key]) for key in plan.full.parameters)
     pairs.append(("all_", f"SUM({sums}{checked})"))
