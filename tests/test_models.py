@@ -412,6 +412,7 @@ def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
         (MOE | {"num_experts": -1}, "num_experts is -1; it should be a whole number from 0"),
         (MOE | {"moe_intermediate_size": 0}, "moe_intermediate_size is 0; it should be a whole number from 1"),
         (LLAMA | {"model_type": "gemma2", "layer_types": ["full_attention"]}, "layer_types has 1 entries; it should be a list with one for each of 4 layers"),
+        (LLAMA | {"model_type": "qwen3", "layer_types": ["full_attention"] * 3}, "layer_types has 3 entries; it should be a list with one for each of 4 layers"),
         (LLAMA | {"model_type": "gemma2", "layer_types": ["full_attention"] * 3 + ["mamba"]}, 'layer_types holds "mamba"; each should be one of'),
         (LLAMA | {"model_type": "gemma3_text", "sliding_window_pattern": 0}, "sliding_window_pattern is 0; it should be a whole number from 1"),
         (LLAMA | {"model_type": "smollm3", "use_sliding_window": True, "sliding_window": 8, "no_rope_layers": [1]}, "no_rope_layers is a list; it should be a list of 0 and 1, one for each of 4 layers"),

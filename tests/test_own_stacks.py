@@ -62,6 +62,24 @@ def test_layers_of_other_forms_are_those_of_the_frameworks_own_code() -> None:
     assert sizes[LITGPT]["kept_per_token"] < 0.6 * sizes["HF Trainer, transformers 5"]["kept_per_token"]
 
 
+@pytest.mark.parametrize(
+    ("stack", "storage", "told"),
+    [
+        (TORCHTUNE, "bf16", False),
+        (TORCHTUNE, "nf4 / fp4, block 64, no double quant", False),
+        (TORCHTUNE, "int8 LLM.int8 (bitsandbytes)", True),
+        (LITGPT, "bf16", False),
+        (LITGPT, "nf4 / fp4, block 64, no double quant", True),
+        (LITGPT, "int8 LLM.int8 (bitsandbytes)", True),
+        ("HF Trainer, transformers 5", "int8 LLM.int8 (bitsandbytes)", False),
+    ],
+)
+def test_a_format_that_a_framework_was_not_traced_with_is_told(stack: str, storage: str, told: bool) -> None:
+    inputs = {"base_model": "meta-llama/Llama-3.1-8B", "training_stack": stack, "base_storage_format": storage}
+    warnings = LORA.warnings(LORA.size(LORA.plain_terms, **inputs), **inputs)
+    assert any("has not been traced" in words and stack in words for words in warnings) == told
+
+
 def test_recorded_steps_have_their_versions() -> None:
     for row in ROWS:
         assert PACKAGES[row["training_stack"]] in row["versions"] and "torch " in row["versions"]

@@ -652,6 +652,15 @@ def typed_card(plan: Path, cells: Mapping[str | None, Any] = {}) -> None:
     write(plan, 1, gpu_choice="Rack 7")
 
 
+@pytest.mark.parametrize(("command", "of"), [("lora", "training"), ("training", "lora")])
+def test_the_workbook_of_the_other_job_is_named(
+    command: str, of: str, books: dict[str, Book], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--workbook", str(books[of].path), "--scenario", "Worked example"]) == 2
+    told = capsys.readouterr().err
+    assert f"is the workbook of `{of}`, not of `{command}`: use that command" in told and told.count("\n") == 1
+
+
 def test_a_card_typed_into_the_workbook_is_known_to_its_scenarios(
     plan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
