@@ -185,7 +185,7 @@ def test_a_sweep_loses_nothing_to_a_killed_process(two_gpus: Machines) -> None:
 
     counting = threading.Thread(target=count)
     counting.start()
-    performing = cluster.perform_on_cluster(runs, "cpu", {}, address=two_gpus.address, resources=ON_A_GPU, timeout=60)
+    performing = cluster.perform_on_cluster(runs, "cpu", {}, address=two_gpus.address, resources=ON_A_GPU, timeout=300)
     try:
         rows = [next(performing)]
         assert eventually(two_gpus.runs)

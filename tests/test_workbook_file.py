@@ -21,11 +21,13 @@ from lxml import etree
 
 from sizing_xlsx.formula.declare import Choice, Number, Whole
 from sizing_xlsx.formula.render import public_name
+from sizing_xlsx.functions import registered
 from sizing_xlsx.jobs import JOBS, job
 from sizing_xlsx.paths import presets_folder
 from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook import build as building
 from sizing_xlsx.workbook.build import build, workbook_job
+from sizing_xlsx.workbook.lambdas import BEGIN
 from sizing_xlsx.workbook.own_runs import KEY, figure_names, input_names
 from sizing_xlsx.workbook.rules import lint_workbook
 from sizing_xlsx.workbook.scenarios import CHOICE, inputs_of_scenarios, list_name
@@ -110,11 +112,12 @@ def test_the_public_names_are_there(book: Book) -> None:
     assert wanted - book.names.keys() == set()
     terms = {public_name(key) for key in (*book.job.order, *book.job.inputs, *book.job.constants)}
     assert terms - book.names.keys() == set(), "every input, constant and term has a name"
-    assert [
-        name
-        for name, refers in book.names.items()
-        if not re.fullmatch(r"'[^']+'!\$[A-Z]+\$\d+(:\$[A-Z]+\$\d+)?", refers)
-    ] == []
+    cells = re.compile(r"'[^']+'!\$[A-Z]+\$\d+(:\$[A-Z]+\$\d+)?")
+    others = {name for name, refers in book.names.items() if not cells.fullmatch(refers)}
+    functions = {name for name in registered() if name in others}
+    assert functions, "the functions are names too"
+    assert {name for name in others - functions if not name.startswith(BEGIN)} == set()
+    assert [name for name in others if "LAMBDA(" not in book.names[name]] == []
 
 
 def test_every_input_has_a_validation_that_refuses_what_is_wrong(book: Book) -> None:
