@@ -21,7 +21,7 @@ from .record import Record
 from .shapes import digest, drawing_digest
 
 # Tables whose rows are known by a column: prefix of their names -> that column. Others go by position.
-ROW_KEYS = {"Validation": "Validation_Run", "GPUs": "GPUs_Names_List"}
+ROW_KEYS = {"Validation": "Validation_Run", "GPUs": "GPUs_Names_List", "Cards": "GPUs_Names_List"}
 Places = set[tuple[int, int]]
 
 

@@ -157,17 +157,12 @@ def area_of(reference: str) -> Area:
 
 
 def _typed(book: Book) -> dict[str, int]:
-    """The names of cells and columns that may be typed in, with the rows before the first that may.
-
-    Where a column has two names, the first counts: a typed cell goes over once.
-    """
+    """The names of cells and columns that may be typed in, with the rows before the first that may."""
     found: dict[str, int] = {}
-    seen: set[Area] = set()
     for name, reference in book.defined.items():
         area = area_of(reference)
-        if area.first_column != area.last_column or area in seen:
+        if area.first_column != area.last_column:
             continue
-        seen.add(area)
         cells = book.sheets[area.sheet].table
         for row in range(area.first_row, area.last_row + 1):
             cell = cells.get(row, {}).get(area.first_column)

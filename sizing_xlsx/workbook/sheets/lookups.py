@@ -16,7 +16,7 @@ from ...functions.names import parts, tail
 from .. import lambdas, page
 from ..book import Raw
 from ..jobtable import ROW, compact
-from .reference import CARD_FIGURES
+from .reference import card_column
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -123,8 +123,7 @@ class Lookups:
 
     def card(self, column: str, row: str) -> str:
         """A figure of a card at a row; its name where no column is said."""
-        figure = column in self.plan.desk.vocabulary.gpu_fields.values()
-        return f"INDEX({column_name(CARD_FIGURES if figure else 'gpus', column or None)},{row})"
+        return f"INDEX({card_column(self.book, column or None)},{row})"
 
 
 def write(book: Book) -> None:

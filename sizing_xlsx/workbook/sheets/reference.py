@@ -60,7 +60,7 @@ _STEP_WIDTH = 16  # characters
 _COLUMN = "column "  # before the name of a column, for a term may have the same
 _OWN_TABLES = ("models", "training_models", "storage_formats", "stacks", "layer_forms")
 _NAMED = ("cuda",)  # columns that sheets read, whatever the formulas do
-CARD_FIGURES = "cards"  # of names of columns that functions tell figures from, known or not: Cards_Usable_GB_List
+_CARD_FIGURES = "cards"  # of names of columns that functions alone read, known or not: Cards_Usable_GB_List
 _USABLE = {"usable_gb": "bytes_per_gb", "usable_mib": "bytes_per_mib"}  # beside the bytes; nvidia-smi counts in MiB
 _TYPED: dict[str, dict[str, Any]] = {  # columns of a planner's own to change, and the rule for each
     "price_usd_per_hour": {"validate": "decimal", "minimum": 0, "maximum": 100_000},
@@ -255,6 +255,16 @@ def _over_row(book: Book, tree: Expr, table: str, stop: tuple[str, ...]) -> Expr
     return Expr(tree.op, inner, tree.unit) if inner else tree
 
 
+def _is_named(book: Book, key: str) -> bool:
+    """Whether a column of GPUs is one of the table's, which formulas, sheets or a planner's rows rest on."""
+    return ("gpus", key) in book.used_columns or key in (*_NAMED, *_TYPED)
+
+
+def card_column(book: Book, key: str | None) -> str:
+    """The name of a column of GPUs; that of its cards where no key is said. No column has two names."""
+    return column_name("gpus" if key is None or _is_named(book, key) else _CARD_FIGURES, key)
+
+
 def _gpus(book: Book) -> None:
     ws, styles = book.sheet(GPUS), book.styles
     put, words = book.putter(ws), book.template["reference"]["gpus"]
@@ -286,10 +296,8 @@ def _gpus(book: Book) -> None:
     end = 4 + len(table.keys) - 1
     book.define(column_name("gpus", None), GPUS, 4, 1, end)
     for column, key in enumerate(words["columns"], 2):
-        if ("gpus", key) in book.used_columns or key in (*_NAMED, *_TYPED):
-            book.define(column_name("gpus", key), GPUS, 4, column, end)
-        if key in vocabulary().gpu_fields.values():
-            book.define(column_name(CARD_FIGURES, key), GPUS, 4, column, end)
+        if _is_named(book, key) or key in vocabulary().gpu_fields.values():
+            book.define(card_column(book, key), GPUS, 4, column, end)
         if key in _TYPED:
             _typed(book, 4, end, column, key)
     row = page.section(ws, styles, end + 1, last_column=last, name=words["sources"], put=put)
