@@ -1,7 +1,7 @@
 """Both workbooks, built once a test run, and open in each engine.
 
 `whole_book` is each of the two as it is shipped; `book` is the same with fewer jobs on Scenarios, Sensitivity and
-Crossover, which saves the engines time; `opened` is that book in each of the three engines, on the worked job, and is set back to it afterwards.
+Crossover, which saves the engines time; `opened` is that book in an engine, on the worked job, and is set back to it afterwards.
 Cells are found by defined names or by scanning a sheet, never at a fixed address.
 """
 
@@ -260,13 +260,20 @@ def whole_book(request: pytest.FixtureRequest, books: dict[str, Book]) -> Book:
     return books[request.param]
 
 
-@pytest.fixture(params=engine_parameters())
+@pytest.fixture(params=engine_parameters("formualizer", "libreoffice"))
+def workbook_engine(request: pytest.FixtureRequest) -> type[Engine]:
+    """The engines a workbook is opened in. IronCalc takes seconds for each change: test_workbook_engines.py has it too."""
+    engine: type[Engine] = request.param
+    return engine
+
+
+@pytest.fixture
 def opened(
-    request: pytest.FixtureRequest, book: Book, shared_engines: dict[tuple[str, type[Engine]], Opened]
+    book: Book, workbook_engine: type[Engine], shared_engines: dict[tuple[str, type[Engine]], Opened]
 ) -> Iterator[Opened]:
     """Each workbook in each engine, on the worked job."""
-    key = (book.name, request.param)
+    key = (book.name, workbook_engine)
     if key not in shared_engines:
-        shared_engines[key] = Opened(book, request.param)
+        shared_engines[key] = Opened(book, workbook_engine)
     yield shared_engines[key]
     shared_engines[key].type()

@@ -478,13 +478,14 @@ ENGINES: dict[str, type[Formualizer] | type[IronCalc] | type[LibreOffice]] = {
 }
 
 
-def engine_parameters() -> list[Any]:
-    """The three engine classes as pytest parameters; LibreOffice is skipped with the reason if missing."""
+def engine_parameters(*names: str) -> list[Any]:
+    """The engine classes, or those named, as pytest parameters; LibreOffice is skipped with the reason if missing."""
     import pytest
 
     ready, reason = libreoffice_available()
     skip = [] if ready else [pytest.mark.skip(reason=reason)]
-    return [pytest.param(e, id=n, marks=skip if n == "libreoffice" else []) for n, e in ENGINES.items()]
+    chosen = names or tuple(ENGINES)
+    return [pytest.param(ENGINES[n], id=n, marks=skip if n == "libreoffice" else []) for n in chosen]
 
 
 # -- pictures

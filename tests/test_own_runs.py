@@ -443,7 +443,7 @@ def with_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return dict(zip(JOBS, build(folder), strict=True))
 
 
-@pytest.mark.parametrize("engine", engine_parameters())
+@pytest.mark.parametrize("engine", engine_parameters("formualizer", "libreoffice"))
 @pytest.mark.parametrize("name", JOBS)
 def test_a_results_file_stands_in_the_workbook(with_results: dict[str, Path], name: str, engine: type[Engine]) -> None:
     path = with_results[name]

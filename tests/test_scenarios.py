@@ -38,8 +38,8 @@ SHOWN = {"fits": "Fits", "tight": "Tight", "does not fit": "Does not fit"}
 MAIN = {
     name: [column["input"] for column in load_template(name)["scenarios"]["columns"]] for name in ("lora", "training")
 }
-ROUNDS = {"Formualizer": 4, "IronCalc": 1, "LibreOffice": 2}  # how often all rows are filled anew
-EVERY = {"Formualizer": 1, "IronCalc": 13, "LibreOffice": 7}  # the slower engines try a part of the wrong values
+ROUNDS = {"Formualizer": 4, "LibreOffice": 2}  # how often all rows are filled anew
+EVERY = {"Formualizer": 1, "LibreOffice": 7}  # the slower engine tries a part of the wrong values
 
 
 class Table:
