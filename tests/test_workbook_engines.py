@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import Book, Engine, File, Opened
-from engines import Formualizer, LibreOffice, engine_parameters
+from engines import Formualizer, engine_parameters
 from strategies import random_inputs
 
 from sizing_xlsx.formula.render import public_name
