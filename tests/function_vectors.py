@@ -7,11 +7,13 @@ registry, a compiled engine or a closed form. `python tests/function_vectors.py`
 from __future__ import annotations
 
 import json
+import math
 import random
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sizing_xlsx.functions import registered
 from sizing_xlsx.jobs import job
 from sizing_xlsx.presets.catalogue import load_presets
 
@@ -302,6 +304,21 @@ def vectors() -> list[Vector]:
 def read() -> list[Vector]:
     """The cases as they are kept."""
     return list(json.loads(FILE.read_text(encoding="utf-8")))
+
+
+def given(case: Vector) -> list[Any]:
+    """The arguments of a case in the function's order, None for one that is left out."""
+    return [case["arguments"].get(name) for name in registered()[case["function"]].arguments]
+
+
+def is_met(case: Vector, value: Any, error: str | None = None) -> bool:
+    """Whether a surface answers a case as it has to: by the same error, or by its value, a number within 1e-12."""
+    if error or "error" in case:
+        return error == case.get("error")
+    right = case["value"]
+    if isinstance(right, (bool, str)) or isinstance(value, (bool, str)):
+        return type(value) is type(right) and value == right
+    return isinstance(value, (int, float)) and math.isclose(value, right, rel_tol=1e-12)
 
 
 if __name__ == "__main__":

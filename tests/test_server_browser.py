@@ -16,10 +16,13 @@ import pytest
 
 pytest.importorskip("fastapi", reason='needs the extra "server"')
 
+import function_vectors
 from server_tools import Served, running
 
 from sizing_xlsx import functions
 from sizing_xlsx.functions.batch import call_many
+from sizing_xlsx.functions.signature import TABLE
+from sizing_xlsx.server.metadata import identity_of
 
 FOLDER = Path(__file__).parent / "browser"
 NODE = shutil.which("node")
@@ -28,6 +31,15 @@ BROWSER = os.environ.get("CHROMIUM") or next(
 )
 needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
 CELLS = 10_000
+REGISTRY = functions.registered()
+VECTORS = function_vectors.read()
+TABLES = [
+    {"function": name, "arguments": example}
+    for name, function in REGISTRY.items()
+    if function.result.kind == TABLE
+    for example in function.examples
+]
+CODES = {1: "#N/A", 7: "#VALUE!"}  # of errors in the vendor's runtime
 
 
 @needs_node
@@ -61,7 +73,12 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with running(served.folder, "--dev", scheme="https") as (url, log, _):
         key = next(word for word in log.read_text().split() if word.startswith("sx_"))
         command = [NODE, "add_in.mjs", url, key, BROWSER, str(CELLS)]
-        done = subprocess.run(command, check=False, cwd=FOLDER, capture_output=True, text=True, timeout=240)
+        asked = [
+            [identity_of(REGISTRY[case["function"]]), function_vectors.given(case)] for case in (*VECTORS, *TABLES)
+        ]
+        done = subprocess.run(
+            command, check=False, cwd=FOLDER, input=json.dumps(asked), capture_output=True, text=True, timeout=300
+        )
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
     assert found["stored"] == {"sizing-xlsx.key": key}
@@ -76,7 +93,7 @@ def test_cells_ask_to_sign_in_first(seen: Any) -> None:
 
 def test_the_task_pane_signs_in_and_shows_every_function(seen: Any) -> None:
     assert seen["who"].startswith("Signed in for dev, as administrator")
-    assert sorted(seen["functions"]) == sorted(functions.registered())
+    assert sorted(seen["functions"]) == sorted(REGISTRY)
     assert seen["searched"] == ["GPU_BREAKDOWN"]
     assert seen["examples"] == ['=SIZING.GPU_BREAKDOWN("Llama-3.1-8B", "H100 SXM5 80GB", 8, 2048)']
     assert seen["administration"]
@@ -93,6 +110,20 @@ def test_values_errors_and_tables_reach_the_cells(seen: Any) -> None:
     assert table["value"] == [
         ["" if cell is None else cell for cell in row] for row in functions.call("GPU_LIST", "L40")
     ]
+
+
+def test_golden_vectors_reach_the_cells(seen: Any) -> None:
+    for case, cell in zip(VECTORS, seen["asked"], strict=False):
+        error = CODES[cell["errorCode"]] if cell["failed"] else None
+        assert function_vectors.is_met(case, cell["value"], error), (case, cell)
+
+
+def test_examples_of_tables_reach_the_cells(seen: Any) -> None:
+    found = seen["asked"][len(VECTORS) :]
+    assert len(found) == len(TABLES) > 0
+    for case, cell in zip(TABLES, found, strict=True):
+        table = functions.call(case["function"], **case["arguments"])
+        assert cell["value"] == [["" if value is None else value for value in row] for row in table], case
 
 
 def test_ten_thousand_cells_take_twenty_requests_and_none_again(seen: Any) -> None:
