@@ -116,7 +116,7 @@ def _parser(command: str) -> Parser:
     report.add_argument("--output", type=Path, default=Path(), metavar="DIR", help="where to; the current folder")
     report.set_defaults(run=_report)
 
-    excel = commands.add_parser("excel", help="the functions in desktop Excel: install, status, uninstall")
+    excel = commands.add_parser("excel", help="the functions in desktop Excel, and in xlwings Lite")
     if command == "excel":
         from .functions.udf import command as excel_command
 

@@ -6,8 +6,6 @@ Excel's side is a stand-in (tests/browser/excel_stand_in.js). `npm ci` in tests/
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import pytest
 pytest.importorskip("fastapi", reason='needs the extra "server"')
 
 import function_vectors
+from needs import CHROMIUM, NODE, NODE_FOLDER, without_browser, without_node_packages
 from server_tools import Served, running
 
 from sizing_xlsx import functions
@@ -24,12 +23,7 @@ from sizing_xlsx.functions.batch import call_many
 from sizing_xlsx.functions.signature import TABLE
 from sizing_xlsx.server.metadata import identity_of
 
-FOLDER = Path(__file__).parent / "browser"
-NODE = shutil.which("node")
-BROWSER = os.environ.get("CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
+needs_node = pytest.mark.skipif(NODE is None, reason=without_node_packages())
 CELLS = 10_000
 REGISTRY = functions.registered()
 VECTORS = function_vectors.read()
@@ -47,7 +41,7 @@ def test_the_batcher_under_node() -> None:
     done = subprocess.run(
         [str(NODE), "--test", "functions.test.mjs"],
         check=False,
-        cwd=FOLDER,
+        cwd=NODE_FOLDER,
         capture_output=True,
         text=True,
         timeout=120,
@@ -67,17 +61,17 @@ def test_the_scripts_are_read_by_node(name: str) -> None:
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What a browser saw of the add-in."""
-    if NODE is None or BROWSER is None or not (FOLDER / "node_modules" / "playwright-core").exists():
-        pytest.skip("needs node, a Chromium, and `npm ci` in tests/browser")
+    if lacking := without_browser():
+        pytest.skip(lacking)
     served = Served(tmp_path_factory.mktemp("browser"))
     with running(served.folder, "--dev", scheme="https") as (url, log, _):
         key = next(word for word in log.read_text().split() if word.startswith("sx_"))
-        command = [NODE, "add_in.mjs", url, key, BROWSER, str(CELLS)]
+        command = [NODE, "add_in.mjs", url, key, CHROMIUM, str(CELLS)]
         asked = [
             [identity_of(REGISTRY[case["function"]]), function_vectors.given(case)] for case in (*VECTORS, *TABLES)
         ]
         done = subprocess.run(
-            command, check=False, cwd=FOLDER, input=json.dumps(asked), capture_output=True, text=True, timeout=300
+            command, check=False, cwd=NODE_FOLDER, input=json.dumps(asked), capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)

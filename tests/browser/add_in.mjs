@@ -1,9 +1,10 @@
 // The add-in in a browser: the pages of a running service, the vendor's runtime as it is, a stand-in for Excel.
 // node add_in.mjs URL KEY BROWSER CELLS < asked.json -> one JSON object with what was seen
 // asked.json: further cells, of each the function's id and the values of its arguments
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { createRequire } from "node:module";
+import { text } from "node:stream/consumers";
 import { chromium } from "playwright-core";
 
 const [url, key, executablePath, cells] = process.argv.slice(2);
@@ -55,7 +56,7 @@ seen.few = await calculate([
   ["GPU.HEADROOM", ["Llama-3.1-8B", "H100 SXM5 80GB", 1, 2048, null, null, null]],
   ["GPU.LIST", ["L40"]],
 ]);
-seen.asked = await calculate(JSON.parse(readFileSync(0, "utf8")));
+seen.asked = await calculate(JSON.parse(await text(process.stdin)));
 const sheet = Array.from({ length: Number(cells) }, (_, at) => fits("Llama-3.1-8B", at + 1));
 requests.length = 0;
 let start = Date.now();

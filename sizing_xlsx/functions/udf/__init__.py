@@ -1,5 +1,8 @@
-"""The functions in desktop Excel on Windows, through xlwings (its core, which is BSD; nothing of it is paid).
+"""The functions through xlwings: in desktop Excel on Windows (its core, which is BSD; nothing of it is paid), and Lite.
 
+facade      what both need of xlwings
+lite        what main.py of xlwings Lite calls
+lite_text   that main.py
 excel       what xlwings imports: every function of the registry, with its help
 answer      a call from a cell: ranges, values and sentences; it never raises
 cells       values as xlwings hands them over, and as Excel takes them
@@ -13,7 +16,7 @@ addin       the .xlam, made from the template in xlwings
 install     putting all that in place, and taking it away
 status      what is missing or in the way, a line each
 
-Only excel, vba and install import xlwings, the last two inside functions.
+Only facade, excel, lite, vba and install import xlwings, the last two inside functions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""`sizing-xlsx excel install | status | uninstall`."""
+"""`sizing-xlsx excel install | status | uninstall | lite`."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from ...output import printed
 from .places import Machine, places, this_machine
 
 WORDS = {
@@ -16,18 +17,26 @@ INSTEAD = "the functions in the workbooks themselves and sizing_xlsx.functions i
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The three actions."""
+    """The actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, words in WORDS.items():
         action = actions.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
         action.add_argument("--folder", type=Path, metavar="DIR", help="where add-ins are loaded from; Excel's XLSTART")
         if name == "status":
             action.add_argument("--json", action="store_true", help="what was found, as JSON")
+    words = "print main.py for xlwings Lite, the add-in that runs Python without an installation"
+    lite = actions.add_parser("lite", help=words, description=f"{words[0].upper()}{words[1:]}.")
+    lite.add_argument("--wheel", default="", metavar="URL", help="where the package's wheel is fetched from; PyPI")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, machine: Machine | None = None) -> int:
     """Do it and print what was done; 1 where status finds something wrong, else 0."""
+    if options.action == "lite":
+        from .lite_text import main_py
+
+        printed(main_py(options.wheel), end="")
+        return 0
     machine = machine or this_machine()
     if machine.system != "Windows":
         raise ValueError(f"excel {options.action} {_cannot(options.action, machine.system)}; {INSTEAD}")

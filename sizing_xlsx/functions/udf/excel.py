@@ -13,9 +13,10 @@ import xlwings
 
 from .. import default_desk, registered
 from ..faults import Fault
-from ..signature import Function, described
-from . import failures, wizard
+from ..signature import Function
+from . import failures
 from .answer import answer
+from .facade import explained
 from .source import Source
 
 CATEGORY = "GPU memory sizing"
@@ -30,15 +31,13 @@ def _made(function: Function) -> Callable[..., Any]:
 
     optional = function.arguments[function.required :]
     from_excel.__name__ = from_excel.__qualname__ = function.name
-    from_excel.__doc__ = wizard.of_function(function)
     from_excel.__signature__ = Signature(  # type: ignore[attr-defined]
         [
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None if name in optional else Parameter.empty)
             for name in function.arguments
         ]
     )
-    for argument in described(function, _help_desk):
-        xlwings.arg(argument.name, doc=wizard.of_argument(argument), ndim=2, err_to_str=True)(from_excel)
+    explained(from_excel, function, _help_desk)
     return xlwings.func(category=CATEGORY)(from_excel)  # last, for each argument sets the category back
 
 

@@ -1,0 +1,28 @@
+"""What some tests need beside Python: Node, the packages of tests/browser, a Chromium. Why a test is skipped without."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+NODE_FOLDER = Path(__file__).parent / "browser"
+NODE = shutil.which("node")
+CHROMIUM = os.environ.get("CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+
+def without_node_packages(*names: str) -> str:
+    """Why packages of Node cannot be used here; "" where they can."""
+    if NODE is None:
+        return "needs node, which is not here"
+    lacking = [name for name in names if not (NODE_FOLDER / "node_modules" / name).exists()]
+    return f"needs {lacking[0]} of node_modules: `npm ci` in tests/browser" if lacking else ""
+
+
+def without_browser() -> str:
+    """Why no page can be opened here; "" where it can."""
+    if CHROMIUM is None:
+        return "needs chromium, which is not here"
+    return without_node_packages("playwright-core", "@microsoft/office-js")
