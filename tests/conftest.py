@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from engines import ErrorValue, Formualizer, IronCalc, LibreOffice, Target, Value, close, engine_parameters
 from lxml import etree
+from skips import pytest_sessionfinish  # noqa: F401 - the hook
 
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import public_name

@@ -18,7 +18,9 @@ from sizing_xlsx.functions import registered
 from sizing_xlsx.functions.signature import TABLE
 from sizing_xlsx.workbook.lambda_rules import LONGEST, lambda_names, lint_lambdas
 
-ironcalc = pytest.importorskip("ironcalc", reason="IronCalc is the one engine here that runs LAMBDA names")
+ironcalc = pytest.importorskip(
+    "ironcalc", reason="ironcalc is not installed; it is the one engine that runs LAMBDA names"
+)
 CARD_ONLY = ("GPU_INFO",)
 
 

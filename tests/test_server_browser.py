@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("fastapi", reason='needs the extra "server"')
 
 import function_vectors
-from needs import CHROMIUM, NODE, NODE_FOLDER, without_browser, without_node_packages
+from needs import CHROMIUM, NODE, NODE_FOLDER, without_browser, without_node
 from server_tools import Served, running
 
 from sizing_xlsx import functions
@@ -23,7 +23,7 @@ from sizing_xlsx.functions.batch import call_many
 from sizing_xlsx.functions.signature import TABLE
 from sizing_xlsx.server.metadata import identity_of
 
-needs_node = pytest.mark.skipif(NODE is None, reason=without_node_packages())
+needs_node = pytest.mark.skipif(bool(without_node()), reason=without_node())
 CELLS = 10_000
 REGISTRY = functions.registered()
 VECTORS = function_vectors.read()
