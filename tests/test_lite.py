@@ -109,6 +109,12 @@ def test_the_wheel_may_lie_elsewhere(capsys: pytest.CaptureFixture[str]) -> None
         assert f"wheel is '{wrong}'; it must be an https address that ends with /{WHEEL}" in capsys.readouterr().err
 
 
+def test_the_page_names_this_version() -> None:
+    page = (CHECKOUT / "docs" / "xlwings-lite.md").read_text(encoding="utf-8")
+    assert f"\n       {REQUIREMENT}\n" in page
+    assert f"/{WHEEL} > main.py\n" in page
+
+
 def test_main_py_of_another_version_is_told() -> None:
     lite = pytest.importorskip("sizing_xlsx.functions.udf.lite", reason="xlwings is not installed")
 
