@@ -510,6 +510,17 @@ def test_a_manifest_of_another_host_names_no_host_that_is_none(served: Served) -
         assert b"https://localhost:8443/functions.js" in text
 
 
+def test_what_is_kept_for_one_host_is_not_told_to_another(served: Served) -> None:
+    service = create(served.settings(origin=""))
+    for host in ("https://one.example.org", "https://two.example.org", "https://one.example.org"):
+        plain = TestClient(service, base_url=host)
+        help_urls = {
+            each["helpUrl"].partition("/taskpane")[0] for each in plain.get("/functions.json").json()["functions"]
+        }
+        assert help_urls == {host}
+        assert set(re.findall(r"https://\w+\.example\.org", plain.get("/manifest.xml").text)) == {host}
+
+
 def test_pages_may_be_framed_by_office_and_run_nothing_else(client: TestClient) -> None:
     for path in ("/taskpane.html", "/health", "/nothing", "/functions.js"):
         headers = client.get(path).headers

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -99,6 +100,32 @@ def test_a_thousand_silent_connections_shut_nobody_out(service: Any) -> None:
         assert int(dropped[1]) >= 1_000 - CONNECTIONS - 50  # type: ignore[index]
     finally:
         for each in silent:
+            each.close()
+
+
+def test_a_user_keeps_the_connection_whatever_strangers_open(service: Any) -> None:
+    url, _, served = service
+    parts = urlsplit(url)
+    user = HTTPConnection(str(parts.hostname), parts.port, timeout=20)
+
+    def answered() -> None:
+        user.request("POST", "/v1/calls", json.dumps(FITS), signed(served.user))
+        assert json.loads(user.getresponse().read())["answers"]
+
+    answered()
+    own = user.sock
+    strangers = []
+    try:
+        for at in range(3 * CONNECTIONS):
+            strangers.append(_connected(url))
+            if at % 2:
+                strangers[-1].sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")  # answered, but without a key
+            if at % CONNECTIONS == CONNECTIONS - 1:
+                time.sleep(0.2)
+                answered()
+        assert user.sock is own
+    finally:
+        for each in (user, *strangers):
             each.close()
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -48,6 +49,8 @@ PAGES = {  # path -> type; each a file of assets/
 THREADS = 2  # of a worker; more would only wait for each other
 WAITING_OF_A_KEY, WAITING = 16, 64  # requests that wait for a thread
 LEAVE_SECONDS = 2.0
+ANY_ORIGIN = "https://origin.invalid"  # in place of that which is asked
+MOST_ORIGINS = 32  # whose manifests are kept
 
 
 class Call(BaseModel):
@@ -241,16 +244,16 @@ async def _refuse_http(request: Request, error: Any) -> Response:
     return JSONResponse({"error": words.get(error.status_code, "refused")}, error.status_code, error.headers)
 
 
-# ---------------------------------------------------------------------- who asks
-def caller(request: Request) -> Key:
+# ---------------------------------------------------------------------- who asks; async: others are run in threads
+async def caller(request: Request) -> Key:
     """The key that the guard found."""
     found: Key = request.state.caller
     return found
 
 
-def administrator(request: Request) -> Key:
+async def administrator(request: Request) -> Key:
     """The same, where it is an administrator's."""
-    found = caller(request)
+    found = await caller(request)
     if not found.admin:
         raise Refused(403, "the key is no administrator's; ask whoever keeps the keys")
     return found
@@ -347,35 +350,37 @@ def _open(api: FastAPI, service: Service) -> None:
     async def metrics(request: Request) -> Response:
         """Counts and durations in Prometheus' text format, of all workers."""
         if not settings.open_metrics:
-            administrator(request)
+            await administrator(request)
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    # What anybody may ask for is made once, so that many who ask take no time from those who calculate.
+    @cache
+    def described() -> str:
+        return json.dumps(functions_json(common, ANY_ORIGIN), ensure_ascii=False)
+
+    @lru_cache(maxsize=MOST_ORIGINS)
+    def manifest_of(origin: str) -> bytes:
+        return manifest(origin, settings.namespace, settings.provider)
 
     @api.get("/functions.json", include_in_schema=False)
     async def metadata(request: Request) -> Response:
         # Excel for the web reads this file from its own origin.
-        return JSONResponse(functions_json(common, origin_of(request)), headers={"Access-Control-Allow-Origin": "*"})
+        text = described().replace(ANY_ORIGIN, origin_of(request))
+        return Response(text, media_type="application/json", headers={"Access-Control-Allow-Origin": "*"})
 
     @api.get("/manifest.xml", include_in_schema=False)
     async def the_manifest(request: Request) -> Response:
-        found = manifest(origin_of(request), settings.namespace, settings.provider)
-        return Response(found, media_type="application/xml")
+        return Response(manifest_of(origin_of(request)), media_type="application/xml")
 
-    @api.get("/functions.js", include_in_schema=False)
-    async def script() -> Response:
-        known = {identity_of(each): [each.name, len(each.arguments)] for each in registered().values()}
-        text = (ASSETS / "functions.js").read_text(encoding="utf-8")
-        return _kept(f"{text}\nSizingFunctions.associate({json.dumps(known)});\n", "text/javascript; charset=utf-8")
-
+    known = {identity_of(each): [each.name, len(each.arguments)] for each in registered().values()}
+    script = (ASSETS / "functions.js").read_bytes() + f"\nSizingFunctions.associate({json.dumps(known)});\n".encode()
+    api.get("/functions.js", include_in_schema=False)(_page(script, "text/javascript; charset=utf-8"))
     for name, kind in PAGES.items():
         api.get(f"/{name}", include_in_schema=False)(_page((ASSETS / name).read_bytes(), kind))
 
 
 def _page(content: bytes, kind: str) -> Any:
     async def page() -> Response:
-        return _kept(content, kind)
+        return Response(content, media_type=kind, headers={"Cache-Control": "max-age=300"})
 
     return page
-
-
-def _kept(content: str | bytes, kind: str) -> Response:
-    return Response(content, media_type=kind, headers={"Cache-Control": "max-age=300"})

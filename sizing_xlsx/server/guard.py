@@ -142,7 +142,8 @@ class _Reply:
             self.status = message["status"]
             known = {key for key, _ in message["headers"]}
             message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in known)]
-        await asyncio.wait_for(self.send(message), SEND_SECONDS)
+        async with asyncio.timeout(SEND_SECONDS):
+            await self.send(message)
 
     async def refuse(self, refused: Refused) -> None:
         if self.status:  # the answer has begun

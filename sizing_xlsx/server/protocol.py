@@ -1,8 +1,8 @@
 """Connections, bounded in number and in time.
 
 A request has to arrive whole within some seconds, whatever its pace. Where there are as many connections as may be,
-the one that has waited longest without a request of its own gives way to the new one: whoever opens a thousand and
-says nothing shuts nobody out.
+the one that has waited longest without a request of its own gives way to the new one, those of holders of a key last:
+whoever opens a thousand, and opens them again, takes none from a user.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ def bound(most: int, seconds: float, metrics: Metrics) -> None:
 class BoundedProtocol(H11Protocol):
     """uvicorn's HTTP with bounds."""
 
-    _waiting: ClassVar[OrderedDict[BoundedProtocol, None]] = OrderedDict()
+    _strangers: ClassVar[OrderedDict[BoundedProtocol, None]] = OrderedDict()  # those that wait, longest first
+    _users: ClassVar[OrderedDict[BoundedProtocol, None]] = OrderedDict()  # the same, after a request with a key
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self._deadline: asyncio.TimerHandle | None = None
+        self._waiting = self._strangers
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > BOUNDS[MOST]:
-            longest = next(iter(self._waiting), self)
+            longest = next(iter(self._strangers or self._users), self)
             longest._drop("too many")
             if longest is self:
                 return
@@ -60,8 +62,15 @@ class BoundedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if "caller" in self.scope["state"]:
+            self._becomes_user()
         if not self.transport.is_closing() and self.conn.their_state is h11.IDLE and self._deadline is None:
             self._waiting[self] = None  # kept alive: uvicorn ends it when nothing more comes
+
+    def _becomes_user(self) -> None:
+        if self._waiting.pop(self, self) is None:  # it has begun its next request
+            self._users[self] = None
+        self._waiting = self._users
 
     def _wait(self) -> None:
         if self._deadline is None:
