@@ -1,4 +1,7 @@
-"""The add-in's service: a batch of distinct jobs beside a batch of trivial calls, over HTTP; many batches at once."""
+"""The add-in's service: a batch of distinct jobs beside a batch of trivial calls, over HTTP; many batches at once.
+
+And batches of a user while strangers, who have no key, ask on more connections than the service keeps.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import urlsplit
 
 from sizing_xlsx.functions.batch import call_many
 
@@ -23,6 +27,8 @@ from .measure import Line, ratio, seconds
 
 CALLS, SIDE_BY_SIDE, BATCHES = 500, 8, 40
 MOST_RATIO, MOST_MS = 5.0, 10.0
+STRANGERS, BESIDE = 600, 6  # connections; batches meanwhile
+STRANGE = b"POST /v1/calls HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
 _SERIES = count(1)
 
 
@@ -89,6 +95,7 @@ async def _over_http(url: str, key: str, rounds: int) -> list[Line]:
 
         await asyncio.gather(*(one() for _ in range(BATCHES)))
         together = time.perf_counter() - start
+        beside, failed = await _beside_strangers(url, asked)
     times = ratio(new, plain)
     return [
         Line(
@@ -106,7 +113,54 @@ async def _over_http(url: str, key: str, rounds: int) -> list[Line]:
             True,
             "one worker; the client runs on the same cores",
         ),
+        Line(
+            f"a request of {CALLS} distinct jobs while strangers ask on {STRANGERS} connections",
+            f"{failed} of {BESIDE} failed",
+            "none failed",
+            failed == 0,
+            f"median {1000 * median(beside):.0f} ms; asked once more where the connection was closed" if beside else "",
+        ),
     ]
+
+
+async def _beside_strangers(
+    url: str, asked: Callable[[list[tuple[str, list[Any]]]], Awaitable[float]]
+) -> tuple[list[float], int]:
+    """Seconds of a user's requests while strangers ask, and how many failed; like the add-in it asks twice."""
+    import httpx
+
+    strangers = [asyncio.create_task(_strange(url)) for _ in range(STRANGERS)]
+    taken, failed = [], 0
+    try:
+        await asyncio.sleep(1)
+        for _ in range(BESIDE):
+            start, calls = time.perf_counter(), distinct()
+            try:
+                try:
+                    await asked(calls)
+                except httpx.TransportError:
+                    await asked(calls)
+                taken.append(time.perf_counter() - start)
+            except httpx.HTTPError:
+                failed += 1
+    finally:
+        for each in strangers:
+            each.cancel()
+        await asyncio.gather(*strangers, return_exceptions=True)
+    return taken, failed
+
+
+async def _strange(url: str) -> None:
+    """Ask without a key, and again whenever the connection is closed."""
+    parts = urlsplit(url)
+    while True:
+        with suppress(OSError):
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+            try:
+                writer.write(STRANGE)
+                await reader.read()  # to the end: it is closed after the refusal
+            finally:
+                writer.close()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -145,6 +146,20 @@ def test_a_hundred_megabytes_are_refused_before_they_are_read(service: Any) -> N
         assert reply.status_code == 413
     except httpx.TransportError:  # closed while it was still sending
         pass
+    assert _answers(url, served)
+
+
+@pytest.mark.parametrize("path", ["/health", "/v1/calls", "/nothing"])
+def test_a_body_that_nobody_reads_is_not_taken(service: Any, path: str) -> None:
+    url, _, served = service
+    chunk, sent = b"186a0\r\n" + b"[" * 100_000 + b"\r\n", 0
+    with _connected(url) as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1_000):
+                connection.sendall(chunk)
+                sent += len(chunk)
+    assert sent < 50_000_000  # what lies in the buffers of both ends
     assert _answers(url, served)
 
 

@@ -64,6 +64,8 @@ class BoundedProtocol(H11Protocol):
         super().on_response_complete()
         if "caller" in self.scope["state"]:
             self._becomes_user()
+        if self.conn.their_state is h11.SEND_BODY:  # answered without its body: nobody will read what still comes
+            self.transport.close()
         if not self.transport.is_closing() and self.conn.their_state is h11.IDLE and self._deadline is None:
             self._waiting[self] = None  # kept alive: uvicorn ends it when nothing more comes
 
