@@ -18,7 +18,7 @@ registry    the functions by name; they stand in of_jobs, of_cards and of_models
 page        the functions as a reader meets them: help, docs/functions.md
 batch       many calls at once
 chain       terms of a job as LAMBDA names, each within Excel's limits
-udf         the functions in desktop Excel, through xlwings
+udf         the functions in desktop Excel and in xlwings Lite
 """
 
 from __future__ import annotations
