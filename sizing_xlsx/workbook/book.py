@@ -71,9 +71,13 @@ def sheet_class() -> Any:
             return formula.removeprefix("=")
 
         def _xml_formula_element(self, formula: Any, result: Any, attributes: Any = ()) -> None:
-            # XlsxWriter leaves the type of an empty text out, and the cell then claims to be a number.
-            typed = [*attributes, ("t", "str")] if result == "" else list(attributes)
-            super()._xml_formula_element(formula, result, typed)
+            # The innermost loop. Attributes are an address, a number and a type, which need no escaping; XlsxWriter
+            # leaves the type of an empty text out, and the cell then claims to be a number.
+            marks = "".join([f' {key}="{value}"' for key, value in attributes])
+            if result == "":
+                marks += ' t="str"'
+            value = self._escape_data(result) if isinstance(result, str) else result
+            self.fh.write(f"<c{marks}><f>{self._escape_data(formula)}</f><v>{value}</v></c>")
 
     return Sheet
 

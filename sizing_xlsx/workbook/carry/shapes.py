@@ -32,7 +32,6 @@ def shape(formula: str) -> str:
     return _shape(_ROW.sub("1", formula))
 
 
-@lru_cache(maxsize=16384)
 def _shape(formula: str) -> str:
     def piece(found: re.Match[str]) -> str:
         if found["text"] is not None:
@@ -51,13 +50,19 @@ def _shape(formula: str) -> str:
     return re.sub(r"[^\"!@(),+\-*/^&=<>]+!", lambda sheet: sheet[0].casefold(), text)
 
 
+@lru_cache(maxsize=16384)
+def _code(formula: str) -> int:
+    """The number of a formula without the numbers of its rows."""
+    return zlib.crc32(("=" + _shape(formula)).encode()) or 1
+
+
 def digest(value: Value, formula: str | None = None) -> int:
     """A cell's content as a number of 32 bits; 0 for an empty one. Values of formulas do not count."""
     if formula is not None:
-        text = "=" + shape(formula)
-    elif value is None or value == "":
+        return _code(_ROW.sub("1", formula))
+    if value is None or value == "":
         return 0
-    elif isinstance(value, bool):
+    if isinstance(value, bool):
         text = f"b{value}"
     elif isinstance(value, str):
         text = "t" + value.replace("\r\n", "\n").strip()
