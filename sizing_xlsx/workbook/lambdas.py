@@ -149,7 +149,7 @@ def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     for (word, state), chain in plan.quick.items():
         found += _stages(plan, chain, _quick_name(word, state), lookups)
     found += _stages(plan, plan.full, FULL, lookups)
-    found += [(f"{BEGIN}Job", _job_call(plan, lookups)), (f"{BEGIN}Common", _common_call(plan, lookups))]
+    found += _shared_calls(plan, lookups)
     for function in registered().values():
         text = _public(plan, lookups, function)
         if text:
@@ -166,35 +166,47 @@ def _stages(plan: Plan, chain: Terms, begin: str, lookups: Lookups) -> list[tupl
     constants = plan.job.constants
 
     def elsewhere(symbol: str) -> str:
-        return f"{constants[symbol].value:.15g}" if symbol in constants else lookups.book.cell_name(symbol)
+        return f"{constants[symbol].value:.15g}" if symbol in constants else lookups.place(symbol)
 
-    return stages(chain, begin, index_of=lookups.index_of, range_of=column_name, elsewhere=elsewhere)
+    return stages(chain, begin, index_of=lookups.index_of, range_of=lookups.column, elsewhere=elsewhere)
 
 
 # ---------------------------------------------------------------------- what an argument means
 def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
-    """Functions_Row_…: the row of a name in its list, #N/A where it means none; Functions_Whole and so on."""
-    v, texts, rows, tails, words, w, m = (p(name) for name in ("v", "t", "n", "s", "k", "w", "m"))
-    escaped = w
+    """Functions_Row_…: the row of a name in its list; Functions_Whole and Functions_Number: a number in its bounds.
+
+    Each takes what is meant where nothing is given, and leaves what is rarely written to a name of its own.
+    """
+    v, texts, rows, words, default, w, m = (p(name) for name in ("v", "t", "n", "k", "d", "w", "m"))
+    pattern = w
     for sign in ("~", "*", "?"):
-        escaped = f'SUBSTITUTE({escaped},"{sign}","~{sign}")'
-    pattern = f'"*/"&SUBSTITUTE(SUBSTITUTE(LOWER({escaped})," ","/"),"-","/")&"*"'
-    exact = f"INDEX({rows},_xlfn.XMATCH({{}},{texts}))"
-    part = f"IF(COUNTIF({words},{m})=1,INDEX({rows},MATCH({m},{words},0)),NA())"
-    count = f"COUNTIF({tails},{escaped})"
-    tail = f"IF({count}=1,INDEX({rows},_xlfn.XMATCH({w},{tails})),IF({count}>1,NA(),{part}))"
-    short = f'IF({w}="",NA(),IFERROR({exact.format(w)},{tail}))'
-    sought = f"IFERROR({exact.format(v)},{let([('w', f'TRIM({v})'), ('m', pattern)], short)})"
-    found = [(f"{BEGIN}Find", function_of(("v", "t", "n", "s", "k"), f"IF(ISTEXT({v}),{sought},NA())"))]
+        pattern = f'SUBSTITUTE({pattern},"{sign}","~{sign}")'
+    pattern = f'"*/"&SUBSTITUTE(SUBSTITUTE(LOWER({pattern})," ","/"),"-","/")&"*"'
+    part = let([("m", pattern)], f"IF(COUNTIF({words},{m})=1,INDEX({rows},MATCH({m},{words},0)),NA())")
+    place = f"_xlfn.XMATCH({{}},{texts})"
+    listed = f"IF(ISNUMBER({m}),INDEX({rows},{m}),{BEGIN}Part({w},{rows},{words}))"
+    loose = let([("w", f"TRIM({v})"), ("m", place.format(w))], f'IF({w}="",{default},{listed})')
+    handed = ",".join((v, texts, rows, words, default))
+    known = f"IFERROR(INDEX({rows},{place.format(v)}),{BEGIN}Loose({handed}))"
+    missing = f"IF(ISBLANK({v}),{default},NA())"
+    sought = ("v", "t", "n", "k", "d")
+    found = [
+        (f"{BEGIN}Part", function_of(("w", "n", "k"), part)),
+        (f"{BEGIN}Loose", function_of(sought, loose)),
+        (f"{BEGIN}Find", function_of(sought, f'IF(ISTEXT({v}),IF({v}="",{default},{known}),{missing})')),
+    ]
     for table in lookups.lists:
-        areas = ",".join(lookups.list_area(table, part) for part in ("text", "row", "tail", "words"))
-        found.append((row_of(table), function_of(("v",), f"{BEGIN}Find({p('v')},{areas})")))
-    blank = f'IF(ISBLANK({p("v")}),TRUE,IF(ISTEXT({p("v")}),TRIM({p("v")})="",FALSE))'
-    found.append((f"{BEGIN}Blank", function_of(("v",), blank)))
-    number = f"IF(ISNUMBER({v}),{v},IF(ISTEXT({v}),VALUE({v}),{_WRONG}))"
-    for name, right in (("Number", ""), ("Whole", f",INT({p('n')})={p('n')}")):
-        body = let([("n", number)], f"IF(AND({p('n')}>={p('l')},{p('n')}<={p('h')}{right}),{p('n')},{_WRONG})")
-        found.append((BEGIN + name, function_of(("v", "l", "h"), body)))
+        areas = ",".join(lookups.list_area(table, part) for part in ("text", "row", "words"))
+        found.append((row_of(table), function_of(("v", "d"), f"{BEGIN}Find({v},{areas},{default})")))
+    found.append((f"{BEGIN}Blank", function_of(("v",), f'IF(ISBLANK({v}),TRUE,IF(ISTEXT({v}),TRIM({v})="",FALSE))')))
+    low, high = p("l"), p("h")
+    for name, right in (("Number", ""), ("Whole", f",INT({v})={v}")):
+        read = f"{BEGIN}{name}(VALUE({v}),{low},{high},{default})"
+        read = f"IF({BEGIN}Blank({v}),{default},IF(ISTEXT({v}),{read},{_WRONG}))"
+        number = f"IF(AND({v}>={low},{v}<={high}{right}),{v},{_WRONG})"
+        other = f"{BEGIN}{name}_Read({','.join((v, low, high, default))})"
+        found.append((f"{BEGIN}{name}_Read", function_of(("v", "l", "h", "d"), read)))
+        found.append((BEGIN + name, function_of(("v", "l", "h", "d"), f"IF(ISNUMBER({v}),{number},{other})")))
     return found
 
 
@@ -208,11 +220,9 @@ def _resolved(plan: Plan, lookups: Lookups, key: str, value: str, keyword: str) 
     domain = plan.job.inputs[key].domain
     default = lookups.default(key, keyword)
     if isinstance(domain, Choice):
-        found = f"{row_of(domain.table)}({_truth(plan.job, domain, value)})"
-        found = found if domain.table in CATALOGUE else f"IFERROR({found},{_WRONG})"
-    else:
-        found = _number(plan.job, domain, value)
-    return f"IF({BEGIN}Blank({value}),{default},{found})"
+        found = f"{row_of(domain.table)}({_truth(plan.job, domain, value)},{default})"
+        return found if domain.table in CATALOGUE else f"IFERROR({found},{_WRONG})"
+    return _number(domain, value, default)
 
 
 def _truth(job: Job, domain: Choice, value: str) -> str:
@@ -222,36 +232,60 @@ def _truth(job: Job, domain: Choice, value: str) -> str:
     return value
 
 
-def _number(job: Job, domain: Whole | Number, value: str) -> str:
+def _number(domain: Whole | Number, value: str, default: str) -> str:
     high = 1e15 if isinstance(domain.high, str) else domain.high
     kind = "Whole" if isinstance(domain, Whole) else "Number"
-    found = f"{BEGIN}{kind}({value},{domain.low:.15g},{high:.15g})"
+    found = f"{BEGIN}{kind}({value},{domain.low:.15g},{high:.15g},{default})"
     if isinstance(domain, Whole) and domain.word:
         found = f'IF(ISTEXT({value}),IF(TRIM({value})="{domain.word}","{domain.word}",{found}),{found})'
     return found
 
 
 # ---------------------------------------------------------------------- the calls that all functions share
-def _job_call(plan: Plan, lookups: Lookups) -> str:
-    """Functions_Job: any result of a job from all arguments; blank ones are empty texts."""
+def _shared_calls(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
+    """Functions_Job: any result of a job from all arguments; Functions_Common: the first results of a common one.
+
+    Both take the row of the keyword and then arguments; blank ones are empty texts. They resolve these and hand them
+    to a name that tells the first that is wrong, or calls the chain.
+    """
     vocabulary = plan.desk.vocabulary
-    names = [*vocabulary.common, JOB, *vocabulary.rest]
-    pairs = [("k_", _keyword(plan, lookups, p(JOB)))]
-    given = {argument: f"{argument}_" for argument in names if plan.desk.input_of(argument) in plan.inputs}
-    for argument, short in given.items():
-        pairs.append((short, _resolved(plan, lookups, plan.desk.input_of(argument), p(argument), p("k_"))))
-    foreign = [argument for argument in vocabulary.rest if argument not in given]
-    checked = "".join(f",IF({BEGIN}Blank({p(name)}),0,{_WRONG})" for name in foreign)
-    sums = ",".join(f"N({p(name)})" for name in ("k_", *given.values()))
-    by_input = {plan.desk.input_of(argument): short for argument, short in given.items()}
-    handed = ",".join(p(by_input[key]) for key in plan.full.parameters)
-    pairs.append(("all_", f"SUM({sums}{checked})"))
-    body = let(pairs, f"IF(ISERROR({p('all_')}),{p('all_')},{FULL}1({p('what')},{handed}))")
-    return function_of(("what", *names), body)
+    full, foreign = _full_arguments(plan)
+    states = len(plan.job.choices(SWITCH))
+    quick = {f"{_quick_name(*at)}1": chain for at, chain in plan.quick.items()}
+
+    def call(name: str, chain: Terms) -> str:
+        by_input = {plan.desk.input_of(argument): argument for argument in full}
+        return f"{name}({','.join(p(name) for name in ('what', *(by_input[key] for key in chain.parameters)))})"
+
+    place = f"{states}*({p('k')}-1)+{p(SWITCH)}"
+    return [
+        *_resolving(plan, lookups, "Job", full, call(f"{FULL}1", plan.full), foreign),
+        *_resolving(
+            plan, lookups, "Common", [*vocabulary.common, *_quick_arguments(plan)],
+            f"CHOOSE({place},{','.join(call(name, chain) for name, chain in quick.items())})",
+        ),
+    ]  # fmt: skip
 
 
-def _keyword(plan: Plan, lookups: Lookups, value: str) -> str:
-    return f"IF({BEGIN}Blank({value}),1,IFERROR({row_of('jobs')}({value}),{_WRONG}))"
+def _resolving(
+    plan: Plan, lookups: Lookups, name: str, arguments: Sequence[str], chain: str, foreign: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """A name that resolves arguments, and the one that it hands them to. foreign: must be blank in this workbook."""
+    resolved = [_resolved(plan, lookups, plan.desk.input_of(argument), p(argument), p("k")) for argument in arguments]
+    blank = [f"IF({BEGIN}Blank({p(argument)}),0,{_WRONG})" for argument in foreign]
+    every = f"SUM({','.join(f'N({p(argument)})' for argument in ('k', *arguments, *foreign))})"
+    checked = f"IF(0*{every}=0,{chain})"  # an error where one of them is
+    handed = ",".join((p("what"), p("k"), *resolved, *blank))
+    parameters = ("what", "k", *arguments, *foreign)
+    return [
+        (f"{BEGIN}{name}_Checked", function_of(parameters, checked)),
+        (f"{BEGIN}{name}", function_of(parameters, f"{BEGIN}{name}_Checked({handed})")),
+    ]
+
+
+def _keyword(value: str) -> str:
+    """The row of a keyword."""
+    return f"IFERROR({row_of('jobs')}({value},1),{_WRONG})"
 
 
 def _quick_arguments(plan: Plan) -> list[str]:
@@ -259,27 +293,11 @@ def _quick_arguments(plan: Plan) -> list[str]:
     return [name for name in plan.desk.vocabulary.rest if name in (*COMMON, SWITCH) and name in plan.inputs]
 
 
-def _common_call(plan: Plan, lookups: Lookups) -> str:
-    """Functions_Common: the first results of a common job from the arguments that most calls give."""
-    vocabulary = plan.desk.vocabulary
-    names = [*vocabulary.common, JOB, *_quick_arguments(plan)]
-    pairs = [("k_", _keyword(plan, lookups, p(JOB)))]
-    by_input = {}
-    for argument in names:
-        if argument != JOB:
-            key = plan.desk.input_of(argument)
-            by_input[key] = f"{argument}_"
-            pairs.append((f"{argument}_", _resolved(plan, lookups, key, p(argument), p("k_"))))
-    sums = ",".join(f"N({p(name)})" for name in ("k_", *by_input.values()))
-    pairs.append(("all_", f"SUM({sums})"))
-    states = len(plan.job.choices(SWITCH))
-    calls = []
-    for (word, state), chain in plan.quick.items():
-        handed = ",".join(p(by_input[key]) for key in chain.parameters)
-        calls.append(f"{_quick_name(word, state)}1({p('what')},{handed})")
-    place = f"{states}*({p('k_')}-1)+{p(by_input[SWITCH])}"
-    body = let(pairs, f"IF(ISERROR({p('all_')}),{p('all_')},CHOOSE({place},{','.join(calls)}))")
-    return function_of(("what", *names), body)
+def _full_arguments(plan: Plan) -> tuple[list[str], list[str]]:
+    """All arguments of a job but its keyword: those that are inputs of the workbook's job, and those that are not."""
+    every = (*plan.desk.vocabulary.common, *plan.desk.vocabulary.rest)
+    foreign = [name for name in every if plan.desk.input_of(name) not in plan.inputs]
+    return [name for name in every if name not in foreign], foreign
 
 
 # ---------------------------------------------------------------------- the functions
@@ -324,9 +342,11 @@ def _called(plan: Plan, function: Function, what: str, **given: str) -> str:
     def handed(argument: str) -> str:
         return given.get(argument) or _given(function, argument)
 
-    quick = [*vocabulary.common, JOB, *_quick_arguments(plan)]
-    whole = f"{BEGIN}Job({what},{','.join(handed(name) for name in (*vocabulary.common, JOB, *vocabulary.rest))})"
-    short = f"{BEGIN}Common({what},{','.join(handed(name) for name in quick)})"
+    quick = [*vocabulary.common, *_quick_arguments(plan)]
+    keyword = f"IF(_xlfn.ISOMITTED({p(JOB)}),1,{_keyword(p(JOB))})" if JOB in function.arguments else "1"
+    full, foreign = _full_arguments(plan)
+    whole = f"{BEGIN}Job({what},{keyword},{','.join(map(handed, (*full, *foreign)))})"
+    short = f"{BEGIN}Common({what},{keyword},{','.join(map(handed, quick))})"
     if not what.isdigit() or int(what) > _quick_results(plan.results):
         return whole
     rare = [name for name in vocabulary.rest if name in function.arguments and name not in quick]
@@ -347,12 +367,7 @@ def _is_common(plan: Plan, function: Function) -> str:
 def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Picked) -> str:
     names = list(formula.choices(plan.desk, plan.job.name))
     own = next(own for own in function.own if own.name == formula.argument)
-    given = _given(function, own.name)
-    listed = lookups.name_list(function.name)
-    position = (
-        f"IF({BEGIN}Blank({p('i_')}),{names.index(own.default) + 1},IFERROR({row_of(listed)}({p('i_')}),{_WRONG}))"
-    )
-    pairs = [("i_", given), ("n_", position)]
+    pairs = [("n_", _position(names, own.default, lookups.name_list(function.name), _given(function, own.name)))]
     if function.name == "GPU_MEMORY":
         first = plan.position(function.name, names[0])
         wanted = let(
@@ -363,8 +378,8 @@ def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Pic
         return _declared(function, f"IF(_xlfn.ISOMITTED({p(own.name)}),{total},{wanted})")
     terms_of = formula.choices(plan.desk, plan.job.name)
     columns = ",".join(lookups.figure(plan.figures[term], p("r_")) for term in terms_of.values())
-    row = f"{row_of(_table_of(plan.job, 'base_model'))}({p('model')})"
-    pairs = [("k_", _keyword(plan, lookups, _given(function, JOB))), ("r_", row), *pairs]
+    row = f"{row_of(_table_of(plan.job, 'base_model'))}({p('model')},NA())"
+    pairs = [("k_", _keyword(_given(function, JOB))), ("r_", row), *pairs]
     body = let(
         pairs,
         f"IF(ISERROR({p('k_')}),{p('k_')},IF(ISERROR({p('r_')}),{p('r_')},"
@@ -373,10 +388,9 @@ def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Pic
     return _declared(function, body)
 
 
-def _position(names: Sequence[str], default: str, listed: str) -> str:
-    """Which of several names i_ means, from 1; the default's where it is blank."""
-    i = p("i_")
-    return f"IF({BEGIN}Blank({i}),{names.index(default) + 1},IFERROR({row_of(listed)}({i}),{_WRONG}))"
+def _position(names: Sequence[str], default: str, listed: str, value: str) -> str:
+    """Which of several names a value means, from 1; the default's where it is blank."""
+    return f"IFERROR({row_of(listed)}({value},{names.index(default) + 1}),{_WRONG})"
 
 
 def _table_of(job: Job, key: str) -> str:
@@ -417,12 +431,10 @@ def _best_card(plan: Plan, lookups: Lookups, function: Function, formula: kinds.
 def _of_card(plan: Plan, lookups: Lookups, function: Function, formula: kinds.OfCard) -> str:
     fields = plan.desk.vocabulary.gpu_fields
     own = function.own[0]
-    listed = lookups.name_list(function.name)
-    position = _position(list(fields), own.default, listed)
+    position = _position(list(fields), own.default, lookups.name_list(function.name), _given(function, own.name))
     columns = ",".join(lookups.card(column, p("r_")) for column in fields.values())
     pairs = [
-        ("r_", f"{row_of('gpus')}({p('gpu')})"),
-        ("i_", _given(function, own.name)),
+        ("r_", f"{row_of('gpus')}({p('gpu')},NA())"),
         ("n_", position),
         ("c_", f"IF(ISERROR({p('r_')}),{p('r_')},IF(ISERROR({p('n_')}),{p('n_')},CHOOSE({p('n_')},{columns})))"),
     ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...formula.declare import Choice
 from ...formula.engine import value_of
@@ -22,9 +23,16 @@ if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Lookups"
-_LIST_PARTS = {"text": 2, "row": 3, "tail": 4, "words": 5}
+_LIST_PARTS = {"text": 2, "row": 3, "words": 5}
 _FIRST = 3
 _MOST_WORDS = 120
+
+
+class Listed(NamedTuple):
+    """Names, the row of each being its position from 1, and further words with the row that they mean."""
+
+    names: Sequence[str]
+    words: Mapping[str, int]
 
 
 class Lookups:
@@ -34,28 +42,28 @@ class Lookups:
         self.book, self.plan = book, lambdas.plan(book)
         job = book.job
         tables = [job.inputs[key].domain for key in self.plan.choices]
-        self.lists: dict[str, list[tuple[str, int]]] = {}
+        self.lists: dict[str, Listed] = {}
         for domain in tables:
             assert isinstance(domain, Choice)
             keys = job.tables[domain.table].keys
             words = self.plan.desk.names(domain.table).exact
-            entries = [(word, keys.index(name) + 1) for word, name in words.items() if word != name.casefold()]
-            self.lists[domain.table] = [*((key, at) for at, key in enumerate(keys, 1)), *entries]
+            further = {word: keys.index(name) + 1 for word, name in words.items() if word != name.casefold()}
+            self.lists[domain.table] = Listed(keys, further)
         keywords = [word.name for word in self.plan.keywords]
-        further = [(word, name) for word, name in self.plan.desk.vocabulary.words["jobs"].items() if name in keywords]
-        self.lists["jobs"] = [(word, at) for at, word in enumerate(keywords, 1)]
-        self.lists["jobs"] += [(word, keywords.index(name) + 1) for word, name in further]
+        words = self.plan.desk.vocabulary.words["jobs"]
+        further = {word: keywords.index(name) + 1 for word, name in words.items() if name in keywords}
+        self.lists["jobs"] = Listed(keywords, further)
         for function in registered().values():
             if own := [own for own in function.own if own.choices]:
                 assert own[0].choices is not None
                 names = own[0].choices(self.plan.desk, job.name)
-                self.lists[self.name_list(function.name)] = [(name, at) for at, name in enumerate(names, 1)]
+                self.lists[self.name_list(function.name)] = Listed(tuple(names), {})
         self.columns = self._columns()
         row = _FIRST + 3
         self.list_rows: dict[str, tuple[int, int]] = {}
-        for name, entries in self.lists.items():
-            self.list_rows[name] = (row, row + len(entries) - 1)
-            row += len(entries)
+        for name, listed in self.lists.items():
+            self.list_rows[name] = (row, row + 2 * len(listed.names) + len(listed.words) - 1)
+            row = self.list_rows[name][1] + 1
         self.keyword_row = row + 4
         row = self.keyword_row + len(self.plan.keywords) + 1
         self.choice_rows: dict[str, tuple[int, int]] = {}
@@ -101,7 +109,7 @@ class Lookups:
         return f"{TITLE}!{xl_range_abs(first, column, last, column)}"
 
     def list_area(self, name: str, part: str) -> str:
-        """A column of a list: text, row, tail or words."""
+        """A column of a list: text, row or words."""
         return self.area(*self.list_rows[name], _LIST_PARTS[part])
 
     def index_of(self, name: str, row: str) -> str:
@@ -112,7 +120,7 @@ class Lookups:
 
     def figure(self, tree: Expr, row: str) -> str:
         """A figure of a model at a row."""
-        return written(tree, "sheet", lambda name: self.index_of(name, row), column_name)
+        return written(tree, "sheet", lambda name: self.index_of(name, row), self.column)
 
     def default(self, key: str, keyword: str) -> str:
         """What an input is where no argument gives it."""
@@ -124,7 +132,15 @@ class Lookups:
     def card(self, column: str, row: str) -> str:
         """A figure of a card at a row; its name where no column is said."""
         figure = column in self.plan.desk.vocabulary.gpu_fields.values()
-        return f"INDEX({column_name(CARD_FIGURES if figure else 'gpus', column or None)},{row})"
+        return f"INDEX({self.column(CARD_FIGURES if figure else 'gpus', column or None)},{row})"
+
+    def place(self, symbol: str) -> str:
+        """The cell of a symbol. Its name says more, but engines that search all names for each use take long."""
+        return self.book.defined[self.book.cell_name(symbol)]
+
+    def column(self, table: str, column: str | None) -> str:
+        """The cells of a table's column, for the same reason."""
+        return self.book.defined[column_name(table, column)]
 
 
 def write(book: Book) -> None:
@@ -156,26 +172,33 @@ def _head(book: Book, row: int, heading: str, labels: Sequence[tuple[str, str]])
 
 
 def _lists(book: Book, lookups: Lookups) -> None:
+    """Names, further words, and then the short forms of those names that have one of their own."""
     put, styles = book.putter(book.sheet(TITLE)), book.styles
     words = book.template["functions"]
     _head(book, _FIRST, words["lists"], [(label, "") for label in words["list_columns"]])
     text = styles["r_text_r"]
-    for name, entries in lookups.lists.items():
+    for name, (keys, further) in lookups.lists.items():
         first, _ = lookups.list_rows[name]
-        keys = book.job.tables[name].keys if name in book.used_tables else ()
-        for at, (entry, row) in enumerate(entries):
-            here = first + at
-            cell, place = page.cell(here, 2, column_fixed=True), page.cell(here, 3, column_fixed=True)
-            live = at < len(keys)
-            put(here, 1, name.replace("_", " ") if at == 0 else "", styles["r_label"])
-            shown: Any = Raw(f"=INDEX({column_name(name, None)},{place})", entry) if live else entry
-            put(here, 2, shown, text)
-            put(here, 3, row, styles["r_calc0"])
+        put(first, 1, name.replace("_", " "), styles["r_label"])
+        live = name in book.used_tables
+        tails = [tail(key) for key in keys]
+        folded_tails = Counter(map(str.casefold, tails))
+        after = first + len(keys) + len(further)
+        ends = f"$E${first + 1}:$E${first + len(keys)}"
+        for at, key in enumerate(keys):
+            cell, place, end = (page.cell(first + at, column, column_fixed=True) for column in (2, 3, 4))
+            put(first + at, 2, Raw(f"=INDEX({column_name(name, None)},{place})", key) if live else key, text)
+            put(first + at, 3, at + 1, styles["r_calc0"])
             slash, space = (f'MID({cell},FIND("{sign}",{cell})+1,LEN({cell}))' for sign in "/ ")
-            ending = Raw(f'=IFERROR({slash},IFERROR({space},""))', tail(entry)) if keys == () or live else ""
-            put(here, 4, ending, text)
+            put(first + at, 4, Raw(f'=IFERROR({slash},IFERROR({space},""))', tails[at]), text)
             folded = f'="/"&SUBSTITUTE(SUBSTITUTE(LOWER({cell})," ","/"),"-","/")'
-            put(here, 5, Raw(folded, parts(entry)) if keys == () or live else "", text)
+            put(first + at, 5, Raw(folded, parts(key)), text)
+            own = tails[at] if folded_tails[tails[at].casefold()] == 1 else ""
+            put(after + at, 2, Raw(f'=IF(SUMPRODUCT(({ends}={end})*1)=1,{end},"")', own), text)
+            put(after + at, 3, at + 1, styles["r_calc0"])
+        for at, (word, row) in enumerate(further.items(), first + len(keys)):
+            put(at, 2, word, text)
+            put(at, 3, row, styles["r_calc0"])
 
 
 def _keywords(book: Book, lookups: Lookups) -> None:
