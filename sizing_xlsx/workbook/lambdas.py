@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 LAMBDA, NO_ONE = "lambda", "none"
 PROVIDERS = (LAMBDA, "udf", "addin", NO_ONE)  # who answers =GPU_FITS(...): one for each workbook, or nobody
 BEGIN = "Functions_"  # of the names that the functions themselves use
-QUICK, FULL = f"{BEGIN}Quick_", f"{BEGIN}Full_"
+FULL = "Full"
 # What may vary in the short chains, which answer the calls that planners write most; all else is as the job has it.
-# There is one for each common kind of job and each state of checkpointing: that leaves a third of the formulas.
-COMMON = ("base_model", "gpu_choice", "batch_size", "sequence_length", "lora_rank")
-SWITCH = "activation_checkpointing"
+# There is one of each for each common kind of job, with a fraction of the formulas. The first that knows what a call
+# gives answers it.
+_FOUR = ("base_model", "gpu_choice", "batch_size", "sequence_length")
+SHORT = {"Plain": _FOUR, "Common": (*_FOUR, "lora_rank", "activation_checkpointing")}
 _WRONG = 'VALUE("x")'
 _NONE = -1.0  # in place of a figure that the deciding accounting has not
 
@@ -46,7 +47,7 @@ class Plan(NamedTuple):
     inputs: tuple[str, ...]  # that arguments are, in their order
     choices: tuple[str, ...]  # those that are names of a table
     results: dict[tuple[str, str], Expr]
-    quick: dict[tuple[int, int], Terms]  # by the rows of the keyword and of checkpointing, from 1
+    short: dict[str, dict[int, Terms]]  # by what may vary, and the row of the keyword, from 1
     full: Terms
     figures: dict[str, Expr]  # of models: term -> over columns of Lookups
     columns: dict[str, Column]  # of Lookups
@@ -59,30 +60,32 @@ class Plan(NamedTuple):
 def plan(book: Book) -> Plan:
     """The chains of a workbook's job."""
     desk, job = Desk(book.presets), book.job
-    keywords = tuple(word for word in desk.vocabulary.jobs.values() if word.job == job.name)
+    words = (word for word in desk.vocabulary.jobs.values() if word.job == job.name)
+    keywords = tuple(sorted(words, key=lambda word: not word.common))  # short chains are chosen by these rows
     every = [desk.input_of(argument) for argument in (*desk.vocabulary.common, *desk.vocabulary.rest)]
     inputs = tuple(key for key in every if key in job.inputs)
     choices = tuple(key for key in inputs if isinstance(job.inputs[key].domain, Choice))
     results = _results(desk, job)
     trees = list(results.values())
-    states = job.choices(SWITCH)
-    quick = {
-        (at, state): _chain(
-            job, trees[: _quick_results(results)], [key for key in inputs if key in COMMON], choices, "quick_part",
-            {**word.inputs, SWITCH: states[state - 1]},
-        )
-        for at, word in enumerate(keywords, 1) if word.common
-        for state in range(1, len(states) + 1)
+    short = {
+        name: {
+            at: _chain(
+                job, trees[: _short_results(results)], [key for key in inputs if key in varied], choices, "short_part",
+                word.inputs,
+            )
+            for at, word in enumerate(keywords, 1) if word.common
+        }
+        for name, varied in SHORT.items()
     }  # fmt: skip
     full = _chain(job, trees, inputs, choices, "part")
     shown = dict.fromkeys(
         (*of_models.components_of(desk, job.name).values(), *of_models.model_fields_of(desk, job.name).values())
     )
     models = _chain(job, [job.symbol(term) for term in shown], ["base_model"], choices, "model_part")
-    (models, full, *others), columns = shared([models, full, *quick.values()])
-    quick = dict(zip(quick, others, strict=True))
+    (models, full, *others), columns = shared([models, full, *(each for of in short.values() for each in of.values())])
+    short = {name: {at: others.pop(0) for at in chains} for name, chains in short.items()}
     figures = dict(zip(shown, models.results, strict=True))
-    return Plan(desk, job, keywords, inputs, choices, results, quick, full, figures, columns)
+    return Plan(desk, job, keywords, inputs, choices, results, short, full, figures, columns)
 
 
 def _chain(
@@ -100,7 +103,7 @@ def _chain(
 
 
 def _results(desk: Desk, job: Job) -> dict[tuple[str, str], Expr]:
-    """What calls choose from: first what the short chain knows too."""
+    """What calls choose from: first what the short chains know too."""
     found: dict[tuple[str, str], Expr] = {("", "verdict_code"): job.symbol("verdict_code")}
     for function in registered().values():
         formula = function.formula
@@ -116,8 +119,8 @@ def _results(desk: Desk, job: Job) -> dict[tuple[str, str], Expr]:
     return found
 
 
-def _quick_results(results: Mapping[tuple[str, str], Expr]) -> int:
-    """How many of the results the short chain gives: up to the total and the peak."""
+def _short_results(results: Mapping[tuple[str, str], Expr]) -> int:
+    """How many of the results the short chains give: up to the total and the peak."""
     return list(results).index(("GPU_MEMORY", "peak")) + 1
 
 
@@ -146,20 +149,16 @@ def let(pairs: Iterable[tuple[str, str]], body: str) -> str:
 def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     """Every LAMBDA name of a workbook with its text, helpers first."""
     found = [*_resolvers(plan, lookups)]
-    for (word, state), chain in plan.quick.items():
-        found += _stages(plan, chain, _quick_name(word, state), lookups)
-    found += _stages(plan, plan.full, FULL, lookups)
+    for name, chains in plan.short.items():
+        for at, chain in chains.items():
+            found += _stages(plan, chain, f"{BEGIN}{name}_{at}_", lookups)
+    found += _stages(plan, plan.full, f"{BEGIN}{FULL}_", lookups)
     found += _shared_calls(plan, lookups)
     for function in registered().values():
         text = _public(plan, lookups, function)
         if text:
             found.append((function.name, text))
     return found
-
-
-def _quick_name(word: int, state: int) -> str:
-    """How the names of a short chain begin."""
-    return f"{QUICK}{word}_{state}_"
 
 
 def _stages(plan: Plan, chain: Terms, begin: str, lookups: Lookups) -> list[tuple[str, str]]:
@@ -173,7 +172,7 @@ def _stages(plan: Plan, chain: Terms, begin: str, lookups: Lookups) -> list[tupl
 
 # ---------------------------------------------------------------------- what an argument means
 def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
-    """Functions_Row_…: the row of a name in its list; Functions_Whole and Functions_Number: a number in its bounds.
+    """Functions_Row_…: the row of a name in its list; Functions_Read: a number from what is none.
 
     Each takes what is meant where nothing is given, and leaves what is rarely written to a name of its own.
     """
@@ -183,30 +182,27 @@ def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
         pattern = f'SUBSTITUTE({pattern},"{sign}","~{sign}")'
     pattern = f'"*/"&SUBSTITUTE(SUBSTITUTE(LOWER({pattern})," ","/"),"-","/")&"*"'
     part = let([("m", pattern)], f"IF(COUNTIF({words},{m})=1,INDEX({rows},MATCH({m},{words},0)),NA())")
-    place = f"_xlfn.XMATCH({{}},{texts})"
     listed = f"IF(ISNUMBER({m}),INDEX({rows},{m}),{BEGIN}Part({w},{rows},{words}))"
-    loose = let([("w", f"TRIM({v})"), ("m", place.format(w))], f'IF({w}="",{default},{listed})')
-    handed = ",".join((v, texts, rows, words, default))
-    known = f"IFERROR(INDEX({rows},{place.format(v)}),{BEGIN}Loose({handed}))"
-    missing = f"IF(ISBLANK({v}),{default},NA())"
-    sought = ("v", "t", "n", "k", "d")
+    pairs = [("w", f"TRIM({v})"), ("m", f"_xlfn.XMATCH({w},{texts})")]
     found = [
         (f"{BEGIN}Part", function_of(("w", "n", "k"), part)),
-        (f"{BEGIN}Loose", function_of(sought, loose)),
-        (f"{BEGIN}Find", function_of(sought, f'IF(ISTEXT({v}),IF({v}="",{default},{known}),{missing})')),
+        (f"{BEGIN}Loose", function_of(("v", "t", "n", "k", "d"), let(pairs, f'IF({w}="",{default},{listed})'))),
     ]
     for table in lookups.lists:
-        areas = ",".join(lookups.list_area(table, part) for part in ("text", "row", "words"))
-        found.append((row_of(table), function_of(("v", "d"), f"{BEGIN}Find({v},{areas},{default})")))
+        text, row, word = (lookups.list_area(table, part) for part in ("text", "row", "words"))
+        loose = f"{BEGIN}Loose({v},{text},{row},{word},{default})"
+        wrong = "NA()"
+        if table not in CATALOGUE:
+            loose, wrong = f"IFERROR({loose},{_WRONG})", _WRONG
+        known = f"IFERROR(INDEX({row},_xlfn.XMATCH({v},{text})),{loose})"
+        sought = f'IF(ISTEXT({v}),IF({v}="",{default},{known}),IF(ISBLANK({v}),{default},{wrong}))'
+        found.append((row_of(table), function_of(("v", "d"), sought)))
     found.append((f"{BEGIN}Blank", function_of(("v",), f'IF(ISBLANK({v}),TRUE,IF(ISTEXT({v}),TRIM({v})="",FALSE))')))
     low, high = p("l"), p("h")
-    for name, right in (("Number", ""), ("Whole", f",INT({v})={v}")):
-        read = f"{BEGIN}{name}(VALUE({v}),{low},{high},{default})"
-        read = f"IF({BEGIN}Blank({v}),{default},IF(ISTEXT({v}),{read},{_WRONG}))"
-        number = f"IF(AND({v}>={low},{v}<={high}{right}),{v},{_WRONG})"
-        other = f"{BEGIN}{name}_Read({','.join((v, low, high, default))})"
-        found.append((f"{BEGIN}{name}_Read", function_of(("v", "l", "h", "d"), read)))
-        found.append((BEGIN + name, function_of(("v", "l", "h", "d"), f"IF(ISNUMBER({v}),{number},{other})")))
+    for kind in ("Number", "Whole"):
+        read = let([("n", f"VALUE({v})")], _bounded(p("n"), kind, low, high))
+        given = f'IF(ISTEXT({v}),IF(TRIM({v})="",{default},{read}),IF(ISBLANK({v}),{default},{_WRONG}))'
+        found.append((BEGIN + kind, function_of(("v", "l", "h", "d"), given)))
     return found
 
 
@@ -220,8 +216,7 @@ def _resolved(plan: Plan, lookups: Lookups, key: str, value: str, keyword: str) 
     domain = plan.job.inputs[key].domain
     default = lookups.default(key, keyword)
     if isinstance(domain, Choice):
-        found = f"{row_of(domain.table)}({_truth(plan.job, domain, value)},{default})"
-        return found if domain.table in CATALOGUE else f"IFERROR({found},{_WRONG})"
+        return f"{row_of(domain.table)}({_truth(plan.job, domain, value)},{default})"
     return _number(domain, value, default)
 
 
@@ -234,37 +229,39 @@ def _truth(job: Job, domain: Choice, value: str) -> str:
 
 def _number(domain: Whole | Number, value: str, default: str) -> str:
     high = 1e15 if isinstance(domain.high, str) else domain.high
-    kind = "Whole" if isinstance(domain, Whole) else "Number"
-    found = f"{BEGIN}{kind}({value},{domain.low:.15g},{high:.15g},{default})"
+    kind, low, high = ("Whole" if isinstance(domain, Whole) else "Number"), f"{domain.low:.15g}", f"{high:.15g}"
+    other = f"{BEGIN}{kind}({value},{low},{high},{default})"
+    found = f"IF(ISNUMBER({value}),{_bounded(value, kind, low, high)},{other})"
     if isinstance(domain, Whole) and domain.word:
         found = f'IF(ISTEXT({value}),IF(TRIM({value})="{domain.word}","{domain.word}",{found}),{found})'
     return found
 
 
+def _bounded(value: str, kind: str, low: str, high: str) -> str:
+    """A number between its bounds, a whole one where it must be."""
+    whole = f",INT({value})={value}" if kind == "Whole" else ""
+    return f"IF(AND({value}>={low},{value}<={high}{whole}),{value},{_WRONG})"
+
+
 # ---------------------------------------------------------------------- the calls that all functions share
 def _shared_calls(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
-    """Functions_Job: any result of a job from all arguments; Functions_Common: the first results of a common one.
+    """Functions_Job: any result of a job from all arguments; Functions_Plain and so on: the first results of a common one.
 
-    Both take the row of the keyword and then arguments; blank ones are empty texts. They resolve these and hand them
+    Each takes the row of the keyword and then arguments; blank ones are empty texts. They resolve these and hand them
     to a name that tells the first that is wrong, or calls the chain.
     """
-    vocabulary = plan.desk.vocabulary
-    full, foreign = _full_arguments(plan)
-    states = len(plan.job.choices(SWITCH))
-    quick = {f"{_quick_name(*at)}1": chain for at, chain in plan.quick.items()}
+    found = []
+    for name, chains in plan.short.items():
+        calls = [_chain_call(plan, f"{name}_{at}", chain) for at, chain in chains.items()]
+        found += _resolving(plan, lookups, name, _short_arguments(plan, name), f"CHOOSE({p('k')},{','.join(calls)})")
+    arguments, foreign = _arguments(plan)
+    return [*found, *_resolving(plan, lookups, "Job", arguments, _chain_call(plan, FULL, plan.full), foreign)]
 
-    def call(name: str, chain: Terms) -> str:
-        by_input = {plan.desk.input_of(argument): argument for argument in full}
-        return f"{name}({','.join(p(name) for name in ('what', *(by_input[key] for key in chain.parameters)))})"
 
-    place = f"{states}*({p('k')}-1)+{p(SWITCH)}"
-    return [
-        *_resolving(plan, lookups, "Job", full, call(f"{FULL}1", plan.full), foreign),
-        *_resolving(
-            plan, lookups, "Common", [*vocabulary.common, *_quick_arguments(plan)],
-            f"CHOOSE({place},{','.join(call(name, chain) for name, chain in quick.items())})",
-        ),
-    ]  # fmt: skip
+def _chain_call(plan: Plan, name: str, chain: Terms) -> str:
+    by_input = {plan.desk.input_of(argument): argument for argument in _arguments(plan)[0]}
+    handed = ("what", *(by_input[key] for key in chain.parameters))
+    return f"{BEGIN}{name}_1({','.join(map(p, handed))})"
 
 
 def _resolving(
@@ -283,21 +280,16 @@ def _resolving(
     ]
 
 
-def _keyword(value: str) -> str:
-    """The row of a keyword."""
-    return f"IFERROR({row_of('jobs')}({value},1),{_WRONG})"
-
-
-def _quick_arguments(plan: Plan) -> list[str]:
-    """Arguments that the short chains take beside the first four and the job."""
-    return [name for name in plan.desk.vocabulary.rest if name in (*COMMON, SWITCH) and name in plan.inputs]
-
-
-def _full_arguments(plan: Plan) -> tuple[list[str], list[str]]:
+def _arguments(plan: Plan) -> tuple[list[str], list[str]]:
     """All arguments of a job but its keyword: those that are inputs of the workbook's job, and those that are not."""
     every = (*plan.desk.vocabulary.common, *plan.desk.vocabulary.rest)
     foreign = [name for name in every if plan.desk.input_of(name) not in plan.inputs]
     return [name for name in every if name not in foreign], foreign
+
+
+def _short_arguments(plan: Plan, name: str) -> list[str]:
+    """Arguments that a short chain takes."""
+    return [argument for argument in _arguments(plan)[0] if plan.desk.input_of(argument) in SHORT[name]]
 
 
 # ---------------------------------------------------------------------- the functions
@@ -336,26 +328,31 @@ def _given(function: Function, argument: str) -> str:
 
 
 def _called(plan: Plan, function: Function, what: str, **given: str) -> str:
-    """A result of the job by the short chain where the call gives no more than that takes, else by the whole one."""
-    vocabulary = plan.desk.vocabulary
+    """A result of the job by the first short chain that takes all that the call gives, else by the whole one."""
+    keyword = f"IF(_xlfn.ISOMITTED({p(JOB)}),1,{row_of('jobs')}({p(JOB)},1))" if JOB in function.arguments else "1"
 
-    def handed(argument: str) -> str:
-        return given.get(argument) or _given(function, argument)
+    def call(name: str, arguments: Iterable[str]) -> str:
+        handed = (what, keyword, *(given.get(argument) or _given(function, argument) for argument in arguments))
+        return f"{BEGIN}{name}({','.join(handed)})"
 
-    quick = [*vocabulary.common, *_quick_arguments(plan)]
-    keyword = f"IF(_xlfn.ISOMITTED({p(JOB)}),1,{_keyword(p(JOB))})" if JOB in function.arguments else "1"
-    full, foreign = _full_arguments(plan)
-    whole = f"{BEGIN}Job({what},{keyword},{','.join(map(handed, (*full, *foreign)))})"
-    short = f"{BEGIN}Common({what},{keyword},{','.join(map(handed, quick))})"
-    if not what.isdigit() or int(what) > _quick_results(plan.results):
-        return whole
-    rare = [name for name in vocabulary.rest if name in function.arguments and name not in quick]
-    omitted = [f"_xlfn.ISOMITTED({p(name)})" for name in rare]
-    simple = [_is_common(plan, function)] if JOB in function.arguments else []
-    return f"IF(AND({','.join([*omitted, *simple])}),{short},{whole})"
+    every = [argument for of in _arguments(plan) for argument in of]
+    if not what.isdigit() or int(what) > _short_results(plan.results):
+        return call("Job", every)
+    text, known = "", list[str]()
+    for name, arguments in (*((name, _short_arguments(plan, name)) for name in SHORT), ("Job", every)):
+        more = [argument for argument in arguments if argument in function.arguments and argument not in known]
+        tests = [f"_xlfn.ISOMITTED({p(argument)})" for argument in more]
+        if name == "Job" and JOB in function.arguments:
+            tests.append(_is_common(plan))
+        if not text:
+            text = call(name, arguments)
+        elif tests:
+            text = f"IF(AND({','.join(tests)}),{text},{call(name, arguments)})"
+        known += more
+    return text
 
 
-def _is_common(plan: Plan, function: Function) -> str:
+def _is_common(plan: Plan) -> str:
     """Whether the job that a call names is one that the short chains are for."""
     texts = [word.name for word in plan.keywords if word.common]
     if len(texts) == len(plan.keywords):
@@ -379,7 +376,7 @@ def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Pic
     terms_of = formula.choices(plan.desk, plan.job.name)
     columns = ",".join(lookups.figure(plan.figures[term], p("r_")) for term in terms_of.values())
     row = f"{row_of(_table_of(plan.job, 'base_model'))}({p('model')},NA())"
-    pairs = [("k_", _keyword(_given(function, JOB))), ("r_", row), *pairs]
+    pairs = [("k_", f"{row_of('jobs')}({_given(function, JOB)},1)"), ("r_", row), *pairs]
     body = let(
         pairs,
         f"IF(ISERROR({p('k_')}),{p('k_')},IF(ISERROR({p('r_')}),{p('r_')},"
@@ -390,7 +387,7 @@ def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Pic
 
 def _position(names: Sequence[str], default: str, listed: str, value: str) -> str:
     """Which of several names a value means, from 1; the default's where it is blank."""
-    return f"IFERROR({row_of(listed)}({value},{names.index(default) + 1}),{_WRONG})"
+    return f"{row_of(listed)}({value},{names.index(default) + 1})"
 
 
 def _table_of(job: Job, key: str) -> str:

@@ -83,7 +83,7 @@ class Lookups:
             found.setdefault(column.choice, {})[name] = column.tree
         used = {
             name
-            for chain in (*self.plan.quick.values(), self.plan.full)
+            for chain in (*(each for of in self.plan.short.values() for each in of.values()), self.plan.full)
             for tree in (*chain.trees.values(), *chain.results, *chain.rules)
             for name in names_in(tree)
         } | {name for tree in self.plan.figures.values() for name in names_in(tree)}
@@ -125,7 +125,7 @@ class Lookups:
     def default(self, key: str, keyword: str) -> str:
         """What an input is where no argument gives it."""
         at = 3 + self.plan.inputs.index(key)
-        if len(self.plan.keywords) == 1:
+        if not any(key in word.inputs for word in self.plan.keywords):
             return self.area(self.keyword_row, self.keyword_row, at)
         return f"INDEX({self.area(self.keyword_row, self.keyword_row + len(self.plan.keywords) - 1, at)},{keyword})"
 
