@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..formula.expression import Expr, children, names_in, replace
 from ..formula.expression import name as name_of
 from ..formula.partial import specialised
+from ..formula.primitives import minimum
 from ..formula.render import RangeOf, write
 
 if TYPE_CHECKING:
@@ -95,8 +96,12 @@ def terms(
     }
 
     ends = tuple(hoisted(replace(tree, known)) for tree in results)
-    passed = [replace(name_of(key, job.trees[key].unit), known) for key in job.fault_rules]
-    rules = tuple(hoisted(tree) for tree in passed if tree.op != "number")
+    passed: dict[str, list[Expr]] = {}  # those that rest on one choice are one
+    for key in job.fault_rules:
+        rule = replace(name_of(key, job.trees[key].unit), known)
+        if rule.op != "number":
+            passed.setdefault(alone(rule) or key, []).append(rule)
+    rules = tuple(hoisted(minimum(*some) if len(some) > 1 else some[0]) for some in passed.values())
     moving, renamed = _without_renamed(moving)
     every = [replace(tree, renamed) for tree in (*ends, *rules)]
     trees = _inlined(moving, every)

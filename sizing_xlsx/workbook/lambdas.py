@@ -13,7 +13,6 @@ from ..formula.declare import Choice, Number, Whole
 from ..formula.expression import Expr
 from ..formula.partial import literal
 from ..formula.primitives import when
-from ..formula.render import column_name
 from ..functions import kinds, of_jobs, of_models, registered
 from ..functions.chain import Column, Terms, shared, stages, terms
 from ..functions.desk import CATALOGUE, JOB, Desk

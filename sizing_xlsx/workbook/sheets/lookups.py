@@ -172,31 +172,32 @@ def _head(book: Book, row: int, heading: str, labels: Sequence[tuple[str, str]])
 
 
 def _lists(book: Book, lookups: Lookups) -> None:
-    """Names, further words, and then the short forms of those names that have one of their own."""
+    """Short forms, each where it means one name alone and is none itself; then the names, and further words."""
     put, styles = book.putter(book.sheet(TITLE)), book.styles
     words = book.template["functions"]
     _head(book, _FIRST, words["lists"], [(label, "") for label in words["list_columns"]])
     text = styles["r_text_r"]
     for name, (keys, further) in lookups.lists.items():
-        first, _ = lookups.list_rows[name]
-        put(first, 1, name.replace("_", " "), styles["r_label"])
-        live = name in book.used_tables
+        first, last = lookups.list_rows[name]
+        begin, end = first + len(keys), first + 2 * len(keys)
+        exact, ends = f"$C${begin + 1}:$C${last + 1}", f"$E${begin + 1}:$E${end}"
         tails = [tail(key) for key in keys]
-        folded_tails = Counter(map(str.casefold, tails))
-        after = first + len(keys) + len(further)
-        ends = f"$E${first + 1}:$E${first + len(keys)}"
-        for at, key in enumerate(keys):
-            cell, place, end = (page.cell(first + at, column, column_fixed=True) for column in (2, 3, 4))
-            put(first + at, 2, Raw(f"=INDEX({column_name(name, None)},{place})", key) if live else key, text)
+        known = Counter(each.casefold() for each in (*keys, *further, *tails))
+        put(first, 1, name.replace("_", " "), styles["r_label"])
+        for at, (key, short) in enumerate(zip(keys, tails, strict=True)):
+            cell, place, ending = (page.cell(begin + at, column, column_fixed=True) for column in (2, 3, 4))
+            count = f"SUMPRODUCT(({exact}={ending})*1)+SUMPRODUCT(({ends}={ending})*1)"
+            own = short if known[short.casefold()] == 1 else ""
+            put(first + at, 2, Raw(f'=IF({count}=1,{ending},"")', own), text)
             put(first + at, 3, at + 1, styles["r_calc0"])
+            live = name in book.used_tables
+            put(begin + at, 2, Raw(f"=INDEX({column_name(name, None)},{place})", key) if live else key, text)
+            put(begin + at, 3, at + 1, styles["r_calc0"])
             slash, space = (f'MID({cell},FIND("{sign}",{cell})+1,LEN({cell}))' for sign in "/ ")
-            put(first + at, 4, Raw(f'=IFERROR({slash},IFERROR({space},""))', tails[at]), text)
+            put(begin + at, 4, Raw(f'=IFERROR({slash},IFERROR({space},""))', short), text)
             folded = f'="/"&SUBSTITUTE(SUBSTITUTE(LOWER({cell})," ","/"),"-","/")'
-            put(first + at, 5, Raw(folded, parts(key)), text)
-            own = tails[at] if folded_tails[tails[at].casefold()] == 1 else ""
-            put(after + at, 2, Raw(f'=IF(SUMPRODUCT(({ends}={end})*1)=1,{end},"")', own), text)
-            put(after + at, 3, at + 1, styles["r_calc0"])
-        for at, (word, row) in enumerate(further.items(), first + len(keys)):
+            put(begin + at, 5, Raw(folded, parts(key)), text)
+        for at, (word, row) in enumerate(further.items(), end):
             put(at, 2, word, text)
             put(at, 3, row, styles["r_calc0"])
 
