@@ -103,12 +103,12 @@ def terms(
             passed.setdefault(alone(rule) or key, []).append(rule)
     rules = tuple(hoisted(minimum(*some) if len(some) > 1 else some[0]) for some in passed.values())
     moving, renamed = _without_renamed(moving)
-    every = [replace(tree, renamed) for tree in (*ends, *rules)]
-    trees = _inlined(moving, every)
-    every = _opened(every, trees)
+    asked = tuple(replace(tree, renamed) for tree in (*ends, *rules))
+    trees = _inlined(moving, asked)
+    asked = _opened(asked, trees)
     _with_what_they_need(columns, left)
-    ends, rules = every[: len(ends)], every[len(ends) :]
-    return Terms(tuple(parameters), ends, rules, _ordered(trees, every), columns)
+    ends, rules = asked[: len(ends)], asked[len(ends) :]
+    return Terms(tuple(parameters), ends, rules, _ordered(trees, asked), columns)
 
 
 def shared(chains: Sequence[Terms]) -> tuple[list[Terms], dict[str, Column]]:

@@ -2,6 +2,11 @@
 
 A name's text has Excel's own prefixes: _xlfn. of a function newer than the file format, _xlpm. of a parameter, _xlop.
 of an optional one where it is declared. No cell calls these names: older Excel has none, and the verdict must stand.
+
+Sheets fill thousands of cells with these functions, and engines differ in what a call costs. IronCalc copies the body
+of each name that is called, walks it once for each parameter and each name of a LET, and searches all names of the
+workbook for a name that stands for cells. Hence bodies of common calls are small, arguments are resolved in the call
+of the next name instead of a LET, what is rare has names of its own, and cells are named by their addresses.
 """
 
 from __future__ import annotations
@@ -29,8 +34,8 @@ PROVIDERS = (LAMBDA, "udf", "addin", NO_ONE)  # who answers =GPU_FITS(...): one 
 BEGIN = "Functions_"  # of the names that the functions themselves use
 FULL = "Full"
 # What may vary in the short chains, which answer the calls that planners write most; all else is as the job has it.
-# There is one of each for each common kind of job, with a fraction of the formulas. The first that knows what a call
-# gives answers it.
+# There is one of each for every common kind of job, with a fraction of the formulas. The first that takes all that a
+# call gives answers it.
 _FOUR = ("base_model", "gpu_choice", "batch_size", "sequence_length")
 SHORT = {"Plain": _FOUR, "Common": (*_FOUR, "lora_rank", "activation_checkpointing")}
 _WRONG = 'VALUE("x")'
@@ -50,6 +55,11 @@ class Plan(NamedTuple):
     full: Terms
     figures: dict[str, Expr]  # of models: term -> over columns of Lookups
     columns: dict[str, Column]  # of Lookups
+
+    @property
+    def chains(self) -> tuple[Terms, ...]:
+        """All chains, the short ones first."""
+        return *(chain for chains in self.short.values() for chain in chains.values()), self.full
 
     def position(self, function: str, name: str = "") -> int:
         """Which result a call chooses, from 1."""
@@ -81,8 +91,11 @@ def plan(book: Book) -> Plan:
         (*of_models.components_of(desk, job.name).values(), *of_models.model_fields_of(desk, job.name).values())
     )
     models = _chain(job, [job.symbol(term) for term in shown], ["base_model"], choices, "model_part")
-    (models, full, *others), columns = shared([models, full, *(each for of in short.values() for each in of.values())])
-    short = {name: {at: others.pop(0) for at in chains} for name, chains in short.items()}
+    (models, full, *others), columns = shared(
+        [models, full, *(chain for chains in short.values() for chain in chains.values())]
+    )
+    rest = iter(others)
+    short = {name: {at: next(rest) for at in chains} for name, chains in short.items()}
     figures = dict(zip(shown, models.results, strict=True))
     return Plan(desk, job, keywords, inputs, choices, results, short, full, figures, columns)
 
@@ -171,9 +184,10 @@ def _stages(plan: Plan, chain: Terms, begin: str, lookups: Lookups) -> list[tupl
 
 # ---------------------------------------------------------------------- what an argument means
 def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
-    """Functions_Row_…: the row of a name in its list; Functions_Read: a number from what is none.
+    """Functions_Row_…: the row of a name in its list. Functions_Number, Functions_Whole: a number from what is none.
 
-    Each takes what is meant where nothing is given, and leaves what is rarely written to a name of its own.
+    Each takes what is meant where nothing is given. A name that is not listed as it is written is sought by
+    Functions_Loose: without spaces around it, then by a part of it.
     """
     v, texts, rows, words, default, w, m = (p(name) for name in ("v", "t", "n", "k", "d", "w", "m"))
     pattern = w
@@ -227,8 +241,8 @@ def _truth(job: Job, domain: Choice, value: str) -> str:
 
 
 def _number(domain: Whole | Number, value: str, default: str) -> str:
-    high = 1e15 if isinstance(domain.high, str) else domain.high
-    kind, low, high = ("Whole" if isinstance(domain, Whole) else "Number"), f"{domain.low:.15g}", f"{high:.15g}"
+    kind = "Whole" if isinstance(domain, Whole) else "Number"
+    low, high = (f"{bound:.15g}" for bound in (domain.low, 1e15 if isinstance(domain.high, str) else domain.high))
     other = f"{BEGIN}{kind}({value},{low},{high},{default})"
     found = f"IF(ISNUMBER({value}),{_bounded(value, kind, low, high)},{other})"
     if isinstance(domain, Whole) and domain.word:
@@ -244,10 +258,9 @@ def _bounded(value: str, kind: str, low: str, high: str) -> str:
 
 # ---------------------------------------------------------------------- the calls that all functions share
 def _shared_calls(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
-    """Functions_Job: any result of a job from all arguments; Functions_Plain and so on: the first results of a common one.
+    """Functions_Job: any result of a job from all arguments. Those of short chains: the first results, from fewer.
 
-    Each takes the row of the keyword and then arguments; blank ones are empty texts. They resolve these and hand them
-    to a name that tells the first that is wrong, or calls the chain.
+    Each takes the row of the keyword and then arguments, an empty text for a blank one, and hands them on resolved.
     """
     found = []
     for name, chains in plan.short.items():
@@ -266,11 +279,13 @@ def _chain_call(plan: Plan, name: str, chain: Terms) -> str:
 def _resolving(
     plan: Plan, lookups: Lookups, name: str, arguments: Sequence[str], chain: str, foreign: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
-    """A name that resolves arguments, and the one that it hands them to. foreign: must be blank in this workbook."""
+    """A name that resolves arguments, and the one that it hands them to: that tells the first that is wrong, or calls
+    the chain. foreign: arguments that must be blank in this workbook.
+    """
     resolved = [_resolved(plan, lookups, plan.desk.input_of(argument), p(argument), p("k")) for argument in arguments]
     blank = [f"IF({BEGIN}Blank({p(argument)}),0,{_WRONG})" for argument in foreign]
     every = f"SUM({','.join(f'N({p(argument)})' for argument in ('k', *arguments, *foreign))})"
-    checked = f"IF(0*{every}=0,{chain})"  # an error where one of them is
+    checked = f"IF(0*{every}=0,{chain})"  # the error of the first that is one
     handed = ",".join((p("what"), p("k"), *resolved, *blank))
     parameters = ("what", "k", *arguments, *foreign)
     return [

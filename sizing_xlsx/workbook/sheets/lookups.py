@@ -50,8 +50,8 @@ class Lookups:
             further = {word: keys.index(name) + 1 for word, name in words.items() if word != name.casefold()}
             self.lists[domain.table] = Listed(keys, further)
         keywords = [word.name for word in self.plan.keywords]
-        words = self.plan.desk.vocabulary.words["jobs"]
-        further = {word: keywords.index(name) + 1 for word, name in words.items() if name in keywords}
+        kinds = self.plan.desk.vocabulary.words["jobs"]
+        further = {word: keywords.index(name) + 1 for word, name in kinds.items() if name in keywords}
         self.lists["jobs"] = Listed(keywords, further)
         for function in registered().values():
             if own := [own for own in function.own if own.choices]:
@@ -83,7 +83,7 @@ class Lookups:
             found.setdefault(column.choice, {})[name] = column.tree
         used = {
             name
-            for chain in (*(each for of in self.plan.short.values() for each in of.values()), self.plan.full)
+            for chain in self.plan.chains
             for tree in (*chain.trees.values(), *chain.results, *chain.rules)
             for name in names_in(tree)
         } | {name for tree in self.plan.figures.values() for name in names_in(tree)}
