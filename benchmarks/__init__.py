@@ -6,6 +6,7 @@ many_jobs      a million jobs against the same arithmetic written by hand in Num
 one_job        jobs a second, one at a time
 start_up       the import and the first answer on a command line
 scenarios      a workbook with every row of Scenarios in use, recalculated
+lambda_names   functions of the workbook itself, in an engine that runs them
 desktop_excel  functions through the conversion of xlwings
 service        the add-in's service, a batch of distinct jobs against one of look-ups
 proof          a training step traced without a GPU, a sweep's figures written into a workbook
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parts(jobs: int, repeats: int) -> dict[str, Callable[[], list[Line]]]:
-    from . import desktop_excel, many_jobs, one_job, proof, scenarios, service, start_up, workbooks
+    from . import desktop_excel, lambda_names, many_jobs, one_job, proof, scenarios, service, start_up, workbooks
 
     return {
         "start_up": lambda: start_up.lines(repeats),
@@ -50,6 +51,7 @@ def _parts(jobs: int, repeats: int) -> dict[str, Callable[[], list[Line]]]:
         "many_jobs": lambda: many_jobs.lines(jobs, repeats),
         "workbooks": lambda: workbooks.lines(repeats),
         "scenarios": lambda: scenarios.lines(repeats),
+        "lambda_names": lambda: lambda_names.lines(repeats),
         "desktop_excel": lambda: desktop_excel.lines(repeats),
         "service": lambda: service.lines(repeats),
         "proof": lambda: proof.lines(repeats),

@@ -12,26 +12,24 @@ if TYPE_CHECKING:
     from conftest import File
 
 _WHOLE = ("Lookups", "Presets", "GPUs")
-_AREA = re.compile(r"'?(?P<sheet>[^'!]+)'?!\$(?P<letters>[A-Z]+)\$(?P<row>\d+)(:.*)?")
+_CELL = re.compile(r"(?:'(?P<quoted>[^']+)'|\b(?P<plain>\w+))!\$(?P<letters>[A-Z]+)\$(?P<row>\d+)")
 
 
 def cut_down(book: File, path: Path) -> Path:
     """Write the names, the sheets that they look things up in, and the single cells that they read."""
     import xlsxwriter
 
-    texts = " ".join(text for text in book.names.values() if is_lambda(text))
-    read = {name: text for name, text in book.names.items() if is_lambda(text) or re.search(rf"\b{name}\b", texts)}
+    functions = {name: text for name, text in book.names.items() if is_lambda(text)}
+    read: dict[str, set[tuple[str, str]]] = {}
+    for found in _CELL.finditer(" ".join(functions.values())):
+        read.setdefault(found["quoted"] or found["plain"], set()).add((found["letters"], found["row"]))
     with xlsxwriter.Workbook(str(path), {"strings_to_formulas": False}) as small:
-        sheets: dict[str, Any] = {}
-        for name, text in read.items():
+        for name, text in functions.items():
             small.define_name(name, f"={text}")
-            place = _AREA.fullmatch(text)
-            if place and not is_lambda(text) and place["sheet"] not in _WHOLE:
-                sheet = place["sheet"]
-                sheets.setdefault(sheet, small.add_worksheet(sheet) if sheet not in sheets else None)
-                sheets[sheet].write(
-                    f"{place['letters']}{place['row']}", _values(book, sheet)[place["letters"], place["row"]]
-                )
+        for title in read.keys() - set(_WHOLE):
+            sheet = small.add_worksheet(title)
+            for place in read[title]:
+                sheet.write("".join(place), _values(book, title)[place])
         for title in _WHOLE:
             sheet = small.add_worksheet(title)
             for (letters, row), value in _values(book, title).items():

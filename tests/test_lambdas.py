@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,8 @@ from lambda_books import cut_down
 
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.functions import registered
+from sizing_xlsx.functions.desk import CATALOGUE, Desk
+from sizing_xlsx.functions.names import tail
 from sizing_xlsx.functions.signature import TABLE
 from sizing_xlsx.workbook.lambda_rules import LONGEST, lambda_names, lint_lambdas
 
@@ -84,6 +87,37 @@ def test_every_golden_vector(whole_book: Book, typed: Callable[[str], Typed]) ->
             wrong.append(f"{case['id']} {formula(case['function'], case['arguments'])}: {value!r}, not {right!r}")
     assert not wrong, wrong
     assert len(vectors) > {"lora": 300, "training": 40}[whole_book.name]
+
+
+def test_a_name_is_found_as_python_finds_it(whole_book: Book, typed: Callable[[str], Typed]) -> None:
+    """Each name, its short form and its words, in other letters and with spaces around; what is empty, and numbers."""
+    desk = Desk()
+    formulas, right = [], []
+    for table in ("models" if whole_book.name == "lora" else "training_models", "gpus", "optimizers"):
+        names, wrong = desk.names(table), ErrorValue("#N/A" if table in CATALOGUE else "#VALUE!")
+        texts = [text for name in names.names for text in (name, tail(name), name[2:], name.partition(" ")[0])]
+        for text in dict.fromkeys((*texts, *desk.vocabulary.words.get(table, {}), "no such name", "*", "?", "~")):
+            if text:
+                try:
+                    row: Any = names.names.index(names.find(text.strip())) + 1
+                except ValueError:
+                    row = wrong
+                for way in (text, text.upper(), f"  {text} "):
+                    formulas.append(f"=Functions_Row_{table}({written(way)},-1)")
+                    right.append(row)
+        formulas += [f"=Functions_Row_{table}({blank},-1)" for blank in ('""', '"  "', "$Z$1", "5")]
+        right += [-1, -1, -1, wrong]
+    found = typed(whole_book.name).values(formulas)
+    assert [case for case in zip(formulas, found, right, strict=True) if not close(case[1], case[2])] == []
+    assert {type(row) for row in right} == {int, ErrorValue}
+
+
+def test_functions_name_cells_by_their_addresses(whole_book: Book) -> None:
+    """Engines that search all names of a workbook for each use of one would take ten times as long."""
+    functions = lambda_names(whole_book.path)
+    cells = "|".join(map(re.escape, whole_book.names.keys() - functions.keys()))
+    used = {name: re.search(rf"(?<![\w.])({cells})(?![\w.(])", text) for name, text in functions.items()}
+    assert {name: match[1] for name, match in used.items() if match} == {}
 
 
 def test_names_keep_the_rules_of_excel(whole_book: Book) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..formula.expression import Expr, children, names_in, replace
 from ..formula.expression import name as name_of
 from ..formula.partial import specialised
+from ..formula.primitives import minimum
 from ..formula.render import RangeOf, write
 
 if TYPE_CHECKING:
@@ -95,11 +96,19 @@ def terms(
     }
 
     ends = tuple(hoisted(replace(tree, known)) for tree in results)
-    passed = [replace(name_of(key, job.trees[key].unit), known) for key in job.fault_rules]
-    rules = tuple(hoisted(tree) for tree in passed if tree.op != "number")
-    trees = _inlined(moving, (*ends, *rules))
+    passed: dict[str, list[Expr]] = {}  # those that rest on one choice are one
+    for key in job.fault_rules:
+        rule = replace(name_of(key, job.trees[key].unit), known)
+        if rule.op != "number":
+            passed.setdefault(alone(rule) or key, []).append(rule)
+    rules = tuple(hoisted(minimum(*some) if len(some) > 1 else some[0]) for some in passed.values())
+    moving, renamed = _without_renamed(moving)
+    asked = tuple(replace(tree, renamed) for tree in (*ends, *rules))
+    trees = _inlined(moving, asked)
+    asked = _opened(asked, trees)
     _with_what_they_need(columns, left)
-    return Terms(tuple(parameters), _opened(ends, trees), rules, _ordered(trees, (*ends, *rules)), columns)
+    ends, rules = asked[: len(ends)], asked[len(ends) :]
+    return Terms(tuple(parameters), ends, rules, _ordered(trees, asked), columns)
 
 
 def shared(chains: Sequence[Terms]) -> tuple[list[Terms], dict[str, Column]]:
@@ -169,6 +178,16 @@ def _with_what_they_need(columns: dict[str, Column], left: Mapping[str, Expr]) -
                 waiting.append(columns[name])
 
 
+def _without_renamed(trees: Mapping[str, Expr]) -> tuple[dict[str, Expr], dict[str, Expr]]:
+    """The terms without those that are another one by their name, and what these are."""
+    kept: dict[str, Expr] = {}
+    renamed: dict[str, Expr] = {}
+    for key, tree in trees.items():
+        tree = replace(tree, renamed)
+        (renamed if tree.op == "name" else kept)[key] = tree
+    return kept, renamed
+
+
 def _inlined(trees: dict[str, Expr], ends: Sequence[Expr]) -> dict[str, Expr]:
     """The same with terms that are used once written into their user, as deep as formulas may be."""
     trees = dict(trees)
@@ -194,7 +213,7 @@ def depth(tree: Expr) -> int:
 
 
 def _opened(ends: Sequence[Expr], trees: dict[str, Expr]) -> tuple[Expr, ...]:
-    """The results, each in place of its term where no other result or term uses that."""
+    """The results and rules, each in place of its term where nothing else uses that."""
     uses: dict[str, int] = {}
     for tree in (*trees.values(), *ends):
         for name in names_in(tree):

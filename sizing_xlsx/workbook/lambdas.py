@@ -2,6 +2,11 @@
 
 A name's text has Excel's own prefixes: _xlfn. of a function newer than the file format, _xlpm. of a parameter, _xlop.
 of an optional one where it is declared. No cell calls these names: older Excel has none, and the verdict must stand.
+
+Sheets fill thousands of cells with these functions, and engines differ in what a call costs. IronCalc copies the body
+of each name that is called, walks it once for each parameter and each name of a LET, and searches all names of the
+workbook for a name that stands for cells. Hence bodies of common calls are small, arguments are resolved in the call
+of the next name instead of a LET, what is rare has names of its own, and cells are named by their addresses.
 """
 
 from __future__ import annotations
@@ -13,7 +18,6 @@ from ..formula.declare import Choice, Number, Whole
 from ..formula.expression import Expr
 from ..formula.partial import literal
 from ..formula.primitives import when
-from ..formula.render import column_name
 from ..functions import kinds, of_jobs, of_models, registered
 from ..functions.chain import Column, Terms, shared, stages, terms
 from ..functions.desk import CATALOGUE, JOB, Desk
@@ -28,11 +32,12 @@ if TYPE_CHECKING:
 LAMBDA, NO_ONE = "lambda", "none"
 PROVIDERS = (LAMBDA, "udf", "addin", NO_ONE)  # who answers =GPU_FITS(...): one for each workbook, or nobody
 BEGIN = "Functions_"  # of the names that the functions themselves use
-QUICK, FULL = f"{BEGIN}Quick_", f"{BEGIN}Full_"
+FULL = "Full"
 # What may vary in the short chains, which answer the calls that planners write most; all else is as the job has it.
-# There is one for each common kind of job and each state of checkpointing: that leaves a third of the formulas.
-COMMON = ("base_model", "gpu_choice", "batch_size", "sequence_length", "lora_rank")
-SWITCH = "activation_checkpointing"
+# There is one of each for every common kind of job, with a fraction of the formulas. The first that takes all that a
+# call gives answers it.
+_FOUR = ("base_model", "gpu_choice", "batch_size", "sequence_length")
+SHORT = {"Plain": _FOUR, "Common": (*_FOUR, "lora_rank", "activation_checkpointing")}
 _WRONG = 'VALUE("x")'
 _NONE = -1.0  # in place of a figure that the deciding accounting has not
 
@@ -46,10 +51,15 @@ class Plan(NamedTuple):
     inputs: tuple[str, ...]  # that arguments are, in their order
     choices: tuple[str, ...]  # those that are names of a table
     results: dict[tuple[str, str], Expr]
-    quick: dict[tuple[int, int], Terms]  # by the rows of the keyword and of checkpointing, from 1
+    short: dict[str, dict[int, Terms]]  # by what may vary, and the row of the keyword, from 1
     full: Terms
     figures: dict[str, Expr]  # of models: term -> over columns of Lookups
     columns: dict[str, Column]  # of Lookups
+
+    @property
+    def chains(self) -> tuple[Terms, ...]:
+        """All chains, the short ones first."""
+        return *(chain for chains in self.short.values() for chain in chains.values()), self.full
 
     def position(self, function: str, name: str = "") -> int:
         """Which result a call chooses, from 1."""
@@ -59,30 +69,35 @@ class Plan(NamedTuple):
 def plan(book: Book) -> Plan:
     """The chains of a workbook's job."""
     desk, job = Desk(book.presets), book.job
-    keywords = tuple(word for word in desk.vocabulary.jobs.values() if word.job == job.name)
+    words = (word for word in desk.vocabulary.jobs.values() if word.job == job.name)
+    keywords = tuple(sorted(words, key=lambda word: not word.common))  # short chains are chosen by these rows
     every = [desk.input_of(argument) for argument in (*desk.vocabulary.common, *desk.vocabulary.rest)]
     inputs = tuple(key for key in every if key in job.inputs)
     choices = tuple(key for key in inputs if isinstance(job.inputs[key].domain, Choice))
     results = _results(desk, job)
     trees = list(results.values())
-    states = job.choices(SWITCH)
-    quick = {
-        (at, state): _chain(
-            job, trees[: _quick_results(results)], [key for key in inputs if key in COMMON], choices, "quick_part",
-            {**word.inputs, SWITCH: states[state - 1]},
-        )
-        for at, word in enumerate(keywords, 1) if word.common
-        for state in range(1, len(states) + 1)
+    short = {
+        name: {
+            at: _chain(
+                job, trees[: _short_results(results)], [key for key in inputs if key in varied], choices, "short_part",
+                word.inputs,
+            )
+            for at, word in enumerate(keywords, 1) if word.common
+        }
+        for name, varied in SHORT.items()
     }  # fmt: skip
     full = _chain(job, trees, inputs, choices, "part")
     shown = dict.fromkeys(
         (*of_models.components_of(desk, job.name).values(), *of_models.model_fields_of(desk, job.name).values())
     )
     models = _chain(job, [job.symbol(term) for term in shown], ["base_model"], choices, "model_part")
-    (models, full, *others), columns = shared([models, full, *quick.values()])
-    quick = dict(zip(quick, others, strict=True))
+    (models, full, *others), columns = shared(
+        [models, full, *(chain for chains in short.values() for chain in chains.values())]
+    )
+    rest = iter(others)
+    short = {name: {at: next(rest) for at in chains} for name, chains in short.items()}
     figures = dict(zip(shown, models.results, strict=True))
-    return Plan(desk, job, keywords, inputs, choices, results, quick, full, figures, columns)
+    return Plan(desk, job, keywords, inputs, choices, results, short, full, figures, columns)
 
 
 def _chain(
@@ -100,7 +115,7 @@ def _chain(
 
 
 def _results(desk: Desk, job: Job) -> dict[tuple[str, str], Expr]:
-    """What calls choose from: first what the short chain knows too."""
+    """What calls choose from: first what the short chains know too."""
     found: dict[tuple[str, str], Expr] = {("", "verdict_code"): job.symbol("verdict_code")}
     for function in registered().values():
         formula = function.formula
@@ -116,8 +131,8 @@ def _results(desk: Desk, job: Job) -> dict[tuple[str, str], Expr]:
     return found
 
 
-def _quick_results(results: Mapping[tuple[str, str], Expr]) -> int:
-    """How many of the results the short chain gives: up to the total and the peak."""
+def _short_results(results: Mapping[tuple[str, str], Expr]) -> int:
+    """How many of the results the short chains give: up to the total and the peak."""
     return list(results).index(("GPU_MEMORY", "peak")) + 1
 
 
@@ -146,10 +161,11 @@ def let(pairs: Iterable[tuple[str, str]], body: str) -> str:
 def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     """Every LAMBDA name of a workbook with its text, helpers first."""
     found = [*_resolvers(plan, lookups)]
-    for (word, state), chain in plan.quick.items():
-        found += _stages(plan, chain, _quick_name(word, state), lookups)
-    found += _stages(plan, plan.full, FULL, lookups)
-    found += [(f"{BEGIN}Job", _job_call(plan, lookups)), (f"{BEGIN}Common", _common_call(plan, lookups))]
+    for name, chains in plan.short.items():
+        for at, chain in chains.items():
+            found += _stages(plan, chain, f"{BEGIN}{name}_{at}_", lookups)
+    found += _stages(plan, plan.full, f"{BEGIN}{FULL}_", lookups)
+    found += _shared_calls(plan, lookups)
     for function in registered().values():
         text = _public(plan, lookups, function)
         if text:
@@ -157,44 +173,49 @@ def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     return found
 
 
-def _quick_name(word: int, state: int) -> str:
-    """How the names of a short chain begin."""
-    return f"{QUICK}{word}_{state}_"
-
-
 def _stages(plan: Plan, chain: Terms, begin: str, lookups: Lookups) -> list[tuple[str, str]]:
     constants = plan.job.constants
 
     def elsewhere(symbol: str) -> str:
-        return f"{constants[symbol].value:.15g}" if symbol in constants else lookups.book.cell_name(symbol)
+        return f"{constants[symbol].value:.15g}" if symbol in constants else lookups.place(symbol)
 
-    return stages(chain, begin, index_of=lookups.index_of, range_of=column_name, elsewhere=elsewhere)
+    return stages(chain, begin, index_of=lookups.index_of, range_of=lookups.column, elsewhere=elsewhere)
 
 
 # ---------------------------------------------------------------------- what an argument means
 def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
-    """Functions_Row_…: the row of a name in its list, #N/A where it means none; Functions_Whole and so on."""
-    v, texts, rows, tails, words, w, m = (p(name) for name in ("v", "t", "n", "s", "k", "w", "m"))
-    escaped = w
+    """Functions_Row_…: the row of a name in its list. Functions_Number, Functions_Whole: a number from what is none.
+
+    Each takes what is meant where nothing is given. A name that is not listed as it is written is sought by
+    Functions_Loose: without spaces around it, then by a part of it.
+    """
+    v, texts, rows, words, default, w, m = (p(name) for name in ("v", "t", "n", "k", "d", "w", "m"))
+    pattern = w
     for sign in ("~", "*", "?"):
-        escaped = f'SUBSTITUTE({escaped},"{sign}","~{sign}")'
-    pattern = f'"*/"&SUBSTITUTE(SUBSTITUTE(LOWER({escaped})," ","/"),"-","/")&"*"'
-    exact = f"INDEX({rows},_xlfn.XMATCH({{}},{texts}))"
-    part = f"IF(COUNTIF({words},{m})=1,INDEX({rows},MATCH({m},{words},0)),NA())"
-    count = f"COUNTIF({tails},{escaped})"
-    tail = f"IF({count}=1,INDEX({rows},_xlfn.XMATCH({w},{tails})),IF({count}>1,NA(),{part}))"
-    short = f'IF({w}="",NA(),IFERROR({exact.format(w)},{tail}))'
-    sought = f"IFERROR({exact.format(v)},{let([('w', f'TRIM({v})'), ('m', pattern)], short)})"
-    found = [(f"{BEGIN}Find", function_of(("v", "t", "n", "s", "k"), f"IF(ISTEXT({v}),{sought},NA())"))]
+        pattern = f'SUBSTITUTE({pattern},"{sign}","~{sign}")'
+    pattern = f'"*/"&SUBSTITUTE(SUBSTITUTE(LOWER({pattern})," ","/"),"-","/")&"*"'
+    part = let([("m", pattern)], f"IF(COUNTIF({words},{m})=1,INDEX({rows},MATCH({m},{words},0)),NA())")
+    listed = f"IF(ISNUMBER({m}),INDEX({rows},{m}),{BEGIN}Part({w},{rows},{words}))"
+    pairs = [("w", f"TRIM({v})"), ("m", f"_xlfn.XMATCH({w},{texts})")]
+    found = [
+        (f"{BEGIN}Part", function_of(("w", "n", "k"), part)),
+        (f"{BEGIN}Loose", function_of(("v", "t", "n", "k", "d"), let(pairs, f'IF({w}="",{default},{listed})'))),
+    ]
     for table in lookups.lists:
-        areas = ",".join(lookups.list_area(table, part) for part in ("text", "row", "tail", "words"))
-        found.append((row_of(table), function_of(("v",), f"{BEGIN}Find({p('v')},{areas})")))
-    blank = f'IF(ISBLANK({p("v")}),TRUE,IF(ISTEXT({p("v")}),TRIM({p("v")})="",FALSE))'
-    found.append((f"{BEGIN}Blank", function_of(("v",), blank)))
-    number = f"IF(ISNUMBER({v}),{v},IF(ISTEXT({v}),VALUE({v}),{_WRONG}))"
-    for name, right in (("Number", ""), ("Whole", f",INT({p('n')})={p('n')}")):
-        body = let([("n", number)], f"IF(AND({p('n')}>={p('l')},{p('n')}<={p('h')}{right}),{p('n')},{_WRONG})")
-        found.append((BEGIN + name, function_of(("v", "l", "h"), body)))
+        text, row, word = (lookups.list_area(table, part) for part in ("text", "row", "words"))
+        loose = f"{BEGIN}Loose({v},{text},{row},{word},{default})"
+        wrong = "NA()"
+        if table not in CATALOGUE:
+            loose, wrong = f"IFERROR({loose},{_WRONG})", _WRONG
+        known = f"IFERROR(INDEX({row},_xlfn.XMATCH({v},{text})),{loose})"
+        sought = f'IF(ISTEXT({v}),IF({v}="",{default},{known}),IF(ISBLANK({v}),{default},{wrong}))'
+        found.append((row_of(table), function_of(("v", "d"), sought)))
+    found.append((f"{BEGIN}Blank", function_of(("v",), f'IF(ISBLANK({v}),TRUE,IF(ISTEXT({v}),TRIM({v})="",FALSE))')))
+    low, high = p("l"), p("h")
+    for kind in ("Number", "Whole"):
+        read = let([("n", f"VALUE({v})")], _bounded(p("n"), kind, low, high))
+        given = f'IF(ISTEXT({v}),IF(TRIM({v})="",{default},{read}),IF(ISBLANK({v}),{default},{_WRONG}))'
+        found.append((BEGIN + kind, function_of(("v", "l", "h", "d"), given)))
     return found
 
 
@@ -208,11 +229,8 @@ def _resolved(plan: Plan, lookups: Lookups, key: str, value: str, keyword: str) 
     domain = plan.job.inputs[key].domain
     default = lookups.default(key, keyword)
     if isinstance(domain, Choice):
-        found = f"{row_of(domain.table)}({_truth(plan.job, domain, value)})"
-        found = found if domain.table in CATALOGUE else f"IFERROR({found},{_WRONG})"
-    else:
-        found = _number(plan.job, domain, value)
-    return f"IF({BEGIN}Blank({value}),{default},{found})"
+        return f"{row_of(domain.table)}({_truth(plan.job, domain, value)},{default})"
+    return _number(domain, value, default)
 
 
 def _truth(job: Job, domain: Choice, value: str) -> str:
@@ -222,64 +240,70 @@ def _truth(job: Job, domain: Choice, value: str) -> str:
     return value
 
 
-def _number(job: Job, domain: Whole | Number, value: str) -> str:
-    high = 1e15 if isinstance(domain.high, str) else domain.high
+def _number(domain: Whole | Number, value: str, default: str) -> str:
     kind = "Whole" if isinstance(domain, Whole) else "Number"
-    found = f"{BEGIN}{kind}({value},{domain.low:.15g},{high:.15g})"
+    low, high = (f"{bound:.15g}" for bound in (domain.low, 1e15 if isinstance(domain.high, str) else domain.high))
+    other = f"{BEGIN}{kind}({value},{low},{high},{default})"
+    found = f"IF(ISNUMBER({value}),{_bounded(value, kind, low, high)},{other})"
     if isinstance(domain, Whole) and domain.word:
         found = f'IF(ISTEXT({value}),IF(TRIM({value})="{domain.word}","{domain.word}",{found}),{found})'
     return found
 
 
+def _bounded(value: str, kind: str, low: str, high: str) -> str:
+    """A number between its bounds, a whole one where it must be."""
+    whole = f",INT({value})={value}" if kind == "Whole" else ""
+    return f"IF(AND({value}>={low},{value}<={high}{whole}),{value},{_WRONG})"
+
+
 # ---------------------------------------------------------------------- the calls that all functions share
-def _job_call(plan: Plan, lookups: Lookups) -> str:
-    """Functions_Job: any result of a job from all arguments; blank ones are empty texts."""
-    vocabulary = plan.desk.vocabulary
-    names = [*vocabulary.common, JOB, *vocabulary.rest]
-    pairs = [("k_", _keyword(plan, lookups, p(JOB)))]
-    given = {argument: f"{argument}_" for argument in names if plan.desk.input_of(argument) in plan.inputs}
-    for argument, short in given.items():
-        pairs.append((short, _resolved(plan, lookups, plan.desk.input_of(argument), p(argument), p("k_"))))
-    foreign = [argument for argument in vocabulary.rest if argument not in given]
-    checked = "".join(f",IF({BEGIN}Blank({p(name)}),0,{_WRONG})" for name in foreign)
-    sums = ",".join(f"N({p(name)})" for name in ("k_", *given.values()))
-    by_input = {plan.desk.input_of(argument): short for argument, short in given.items()}
-    handed = ",".join(p(by_input[key]) for key in plan.full.parameters)
-    pairs.append(("all_", f"SUM({sums}{checked})"))
-    body = let(pairs, f"IF(ISERROR({p('all_')}),{p('all_')},{FULL}1({p('what')},{handed}))")
-    return function_of(("what", *names), body)
+def _shared_calls(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
+    """Functions_Job: any result of a job from all arguments. Those of short chains: the first results, from fewer.
+
+    Each takes the row of the keyword and then arguments, an empty text for a blank one, and hands them on resolved.
+    """
+    found = []
+    for name, chains in plan.short.items():
+        calls = [_chain_call(plan, f"{name}_{at}", chain) for at, chain in chains.items()]
+        found += _resolving(plan, lookups, name, _short_arguments(plan, name), f"CHOOSE({p('k')},{','.join(calls)})")
+    arguments, foreign = _arguments(plan)
+    return [*found, *_resolving(plan, lookups, "Job", arguments, _chain_call(plan, FULL, plan.full), foreign)]
 
 
-def _keyword(plan: Plan, lookups: Lookups, value: str) -> str:
-    return f"IF({BEGIN}Blank({value}),1,IFERROR({row_of('jobs')}({value}),{_WRONG}))"
+def _chain_call(plan: Plan, name: str, chain: Terms) -> str:
+    by_input = {plan.desk.input_of(argument): argument for argument in _arguments(plan)[0]}
+    handed = ("what", *(by_input[key] for key in chain.parameters))
+    return f"{BEGIN}{name}_1({','.join(map(p, handed))})"
 
 
-def _quick_arguments(plan: Plan) -> list[str]:
-    """Arguments that the short chains take beside the first four and the job."""
-    return [name for name in plan.desk.vocabulary.rest if name in (*COMMON, SWITCH) and name in plan.inputs]
+def _resolving(
+    plan: Plan, lookups: Lookups, name: str, arguments: Sequence[str], chain: str, foreign: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """A name that resolves arguments, and the one that it hands them to: that tells the first that is wrong, or calls
+    the chain. foreign: arguments that must be blank in this workbook.
+    """
+    resolved = [_resolved(plan, lookups, plan.desk.input_of(argument), p(argument), p("k")) for argument in arguments]
+    blank = [f"IF({BEGIN}Blank({p(argument)}),0,{_WRONG})" for argument in foreign]
+    every = f"SUM({','.join(f'N({p(argument)})' for argument in ('k', *arguments, *foreign))})"
+    checked = f"IF(0*{every}=0,{chain})"  # the error of the first that is one
+    handed = ",".join((p("what"), p("k"), *resolved, *blank))
+    parameters = ("what", "k", *arguments, *foreign)
+    return [
+        (f"{BEGIN}{name}_Checked", function_of(parameters, checked)),
+        (f"{BEGIN}{name}", function_of(parameters, f"{BEGIN}{name}_Checked({handed})")),
+    ]
 
 
-def _common_call(plan: Plan, lookups: Lookups) -> str:
-    """Functions_Common: the first results of a common job from the arguments that most calls give."""
-    vocabulary = plan.desk.vocabulary
-    names = [*vocabulary.common, JOB, *_quick_arguments(plan)]
-    pairs = [("k_", _keyword(plan, lookups, p(JOB)))]
-    by_input = {}
-    for argument in names:
-        if argument != JOB:
-            key = plan.desk.input_of(argument)
-            by_input[key] = f"{argument}_"
-            pairs.append((f"{argument}_", _resolved(plan, lookups, key, p(argument), p("k_"))))
-    sums = ",".join(f"N({p(name)})" for name in ("k_", *by_input.values()))
-    pairs.append(("all_", f"SUM({sums})"))
-    states = len(plan.job.choices(SWITCH))
-    calls = []
-    for (word, state), chain in plan.quick.items():
-        handed = ",".join(p(by_input[key]) for key in chain.parameters)
-        calls.append(f"{_quick_name(word, state)}1({p('what')},{handed})")
-    place = f"{states}*({p('k_')}-1)+{p(by_input[SWITCH])}"
-    body = let(pairs, f"IF(ISERROR({p('all_')}),{p('all_')},CHOOSE({place},{','.join(calls)}))")
-    return function_of(("what", *names), body)
+def _arguments(plan: Plan) -> tuple[list[str], list[str]]:
+    """All arguments of a job but its keyword: those that are inputs of the workbook's job, and those that are not."""
+    every = (*plan.desk.vocabulary.common, *plan.desk.vocabulary.rest)
+    foreign = [name for name in every if plan.desk.input_of(name) not in plan.inputs]
+    return [name for name in every if name not in foreign], foreign
+
+
+def _short_arguments(plan: Plan, name: str) -> list[str]:
+    """Arguments that a short chain takes."""
+    return [argument for argument in _arguments(plan)[0] if plan.desk.input_of(argument) in SHORT[name]]
 
 
 # ---------------------------------------------------------------------- the functions
@@ -318,24 +342,31 @@ def _given(function: Function, argument: str) -> str:
 
 
 def _called(plan: Plan, function: Function, what: str, **given: str) -> str:
-    """A result of the job by the short chain where the call gives no more than that takes, else by the whole one."""
-    vocabulary = plan.desk.vocabulary
+    """A result of the job by the first short chain that takes all that the call gives, else by the whole one."""
+    keyword = f"IF(_xlfn.ISOMITTED({p(JOB)}),1,{row_of('jobs')}({p(JOB)},1))" if JOB in function.arguments else "1"
 
-    def handed(argument: str) -> str:
-        return given.get(argument) or _given(function, argument)
+    def call(name: str, arguments: Iterable[str]) -> str:
+        handed = (what, keyword, *(given.get(argument) or _given(function, argument) for argument in arguments))
+        return f"{BEGIN}{name}({','.join(handed)})"
 
-    quick = [*vocabulary.common, JOB, *_quick_arguments(plan)]
-    whole = f"{BEGIN}Job({what},{','.join(handed(name) for name in (*vocabulary.common, JOB, *vocabulary.rest))})"
-    short = f"{BEGIN}Common({what},{','.join(handed(name) for name in quick)})"
-    if not what.isdigit() or int(what) > _quick_results(plan.results):
-        return whole
-    rare = [name for name in vocabulary.rest if name in function.arguments and name not in quick]
-    omitted = [f"_xlfn.ISOMITTED({p(name)})" for name in rare]
-    simple = [_is_common(plan, function)] if JOB in function.arguments else []
-    return f"IF(AND({','.join([*omitted, *simple])}),{short},{whole})"
+    every = [argument for of in _arguments(plan) for argument in of]
+    if not what.isdigit() or int(what) > _short_results(plan.results):
+        return call("Job", every)
+    text, known = "", list[str]()
+    for name, arguments in (*((name, _short_arguments(plan, name)) for name in SHORT), ("Job", every)):
+        more = [argument for argument in arguments if argument in function.arguments and argument not in known]
+        tests = [f"_xlfn.ISOMITTED({p(argument)})" for argument in more]
+        if name == "Job" and JOB in function.arguments:
+            tests.append(_is_common(plan))
+        if not text:
+            text = call(name, arguments)
+        elif tests:
+            text = f"IF(AND({','.join(tests)}),{text},{call(name, arguments)})"
+        known += more
+    return text
 
 
-def _is_common(plan: Plan, function: Function) -> str:
+def _is_common(plan: Plan) -> str:
     """Whether the job that a call names is one that the short chains are for."""
     texts = [word.name for word in plan.keywords if word.common]
     if len(texts) == len(plan.keywords):
@@ -347,12 +378,7 @@ def _is_common(plan: Plan, function: Function) -> str:
 def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Picked) -> str:
     names = list(formula.choices(plan.desk, plan.job.name))
     own = next(own for own in function.own if own.name == formula.argument)
-    given = _given(function, own.name)
-    listed = lookups.name_list(function.name)
-    position = (
-        f"IF({BEGIN}Blank({p('i_')}),{names.index(own.default) + 1},IFERROR({row_of(listed)}({p('i_')}),{_WRONG}))"
-    )
-    pairs = [("i_", given), ("n_", position)]
+    pairs = [("n_", _position(names, own.default, lookups.name_list(function.name), _given(function, own.name)))]
     if function.name == "GPU_MEMORY":
         first = plan.position(function.name, names[0])
         wanted = let(
@@ -363,8 +389,8 @@ def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Pic
         return _declared(function, f"IF(_xlfn.ISOMITTED({p(own.name)}),{total},{wanted})")
     terms_of = formula.choices(plan.desk, plan.job.name)
     columns = ",".join(lookups.figure(plan.figures[term], p("r_")) for term in terms_of.values())
-    row = f"{row_of(_table_of(plan.job, 'base_model'))}({p('model')})"
-    pairs = [("k_", _keyword(plan, lookups, _given(function, JOB))), ("r_", row), *pairs]
+    row = f"{row_of(_table_of(plan.job, 'base_model'))}({p('model')},NA())"
+    pairs = [("k_", f"{row_of('jobs')}({_given(function, JOB)},1)"), ("r_", row), *pairs]
     body = let(
         pairs,
         f"IF(ISERROR({p('k_')}),{p('k_')},IF(ISERROR({p('r_')}),{p('r_')},"
@@ -373,10 +399,9 @@ def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Pic
     return _declared(function, body)
 
 
-def _position(names: Sequence[str], default: str, listed: str) -> str:
-    """Which of several names i_ means, from 1; the default's where it is blank."""
-    i = p("i_")
-    return f"IF({BEGIN}Blank({i}),{names.index(default) + 1},IFERROR({row_of(listed)}({i}),{_WRONG}))"
+def _position(names: Sequence[str], default: str, listed: str, value: str) -> str:
+    """Which of several names a value means, from 1; the default's where it is blank."""
+    return f"{row_of(listed)}({value},{names.index(default) + 1})"
 
 
 def _table_of(job: Job, key: str) -> str:
@@ -417,12 +442,10 @@ def _best_card(plan: Plan, lookups: Lookups, function: Function, formula: kinds.
 def _of_card(plan: Plan, lookups: Lookups, function: Function, formula: kinds.OfCard) -> str:
     fields = plan.desk.vocabulary.gpu_fields
     own = function.own[0]
-    listed = lookups.name_list(function.name)
-    position = _position(list(fields), own.default, listed)
+    position = _position(list(fields), own.default, lookups.name_list(function.name), _given(function, own.name))
     columns = ",".join(lookups.card(column, p("r_")) for column in fields.values())
     pairs = [
-        ("r_", f"{row_of('gpus')}({p('gpu')})"),
-        ("i_", _given(function, own.name)),
+        ("r_", f"{row_of('gpus')}({p('gpu')},NA())"),
         ("n_", position),
         ("c_", f"IF(ISERROR({p('r_')}),{p('r_')},IF(ISERROR({p('n_')}),{p('n_')},CHOOSE({p('n_')},{columns})))"),
     ]

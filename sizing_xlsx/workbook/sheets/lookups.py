@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...formula.declare import Choice
 from ...formula.engine import value_of
@@ -22,9 +23,16 @@ if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Lookups"
-_LIST_PARTS = {"text": 2, "row": 3, "tail": 4, "words": 5}
+_LIST_PARTS = {"text": 2, "row": 3, "words": 5}
 _FIRST = 3
 _MOST_WORDS = 120
+
+
+class Listed(NamedTuple):
+    """Names, the row of each being its position from 1, and further words with the row that they mean."""
+
+    names: Sequence[str]
+    words: Mapping[str, int]
 
 
 class Lookups:
@@ -34,28 +42,28 @@ class Lookups:
         self.book, self.plan = book, lambdas.plan(book)
         job = book.job
         tables = [job.inputs[key].domain for key in self.plan.choices]
-        self.lists: dict[str, list[tuple[str, int]]] = {}
+        self.lists: dict[str, Listed] = {}
         for domain in tables:
             assert isinstance(domain, Choice)
             keys = job.tables[domain.table].keys
             words = self.plan.desk.names(domain.table).exact
-            entries = [(word, keys.index(name) + 1) for word, name in words.items() if word != name.casefold()]
-            self.lists[domain.table] = [*((key, at) for at, key in enumerate(keys, 1)), *entries]
+            further = {word: keys.index(name) + 1 for word, name in words.items() if word != name.casefold()}
+            self.lists[domain.table] = Listed(keys, further)
         keywords = [word.name for word in self.plan.keywords]
-        further = [(word, name) for word, name in self.plan.desk.vocabulary.words["jobs"].items() if name in keywords]
-        self.lists["jobs"] = [(word, at) for at, word in enumerate(keywords, 1)]
-        self.lists["jobs"] += [(word, keywords.index(name) + 1) for word, name in further]
+        kinds = self.plan.desk.vocabulary.words["jobs"]
+        further = {word: keywords.index(name) + 1 for word, name in kinds.items() if name in keywords}
+        self.lists["jobs"] = Listed(keywords, further)
         for function in registered().values():
             if own := [own for own in function.own if own.choices]:
                 assert own[0].choices is not None
                 names = own[0].choices(self.plan.desk, job.name)
-                self.lists[self.name_list(function.name)] = [(name, at) for at, name in enumerate(names, 1)]
+                self.lists[self.name_list(function.name)] = Listed(tuple(names), {})
         self.columns = self._columns()
         row = _FIRST + 3
         self.list_rows: dict[str, tuple[int, int]] = {}
-        for name, entries in self.lists.items():
-            self.list_rows[name] = (row, row + len(entries) - 1)
-            row += len(entries)
+        for name, listed in self.lists.items():
+            self.list_rows[name] = (row, row + 2 * len(listed.names) + len(listed.words) - 1)
+            row = self.list_rows[name][1] + 1
         self.keyword_row = row + 4
         row = self.keyword_row + len(self.plan.keywords) + 1
         self.choice_rows: dict[str, tuple[int, int]] = {}
@@ -75,7 +83,7 @@ class Lookups:
             found.setdefault(column.choice, {})[name] = column.tree
         used = {
             name
-            for chain in (*self.plan.quick.values(), self.plan.full)
+            for chain in self.plan.chains
             for tree in (*chain.trees.values(), *chain.results, *chain.rules)
             for name in names_in(tree)
         } | {name for tree in self.plan.figures.values() for name in names_in(tree)}
@@ -101,7 +109,7 @@ class Lookups:
         return f"{TITLE}!{xl_range_abs(first, column, last, column)}"
 
     def list_area(self, name: str, part: str) -> str:
-        """A column of a list: text, row, tail or words."""
+        """A column of a list: text, row or words."""
         return self.area(*self.list_rows[name], _LIST_PARTS[part])
 
     def index_of(self, name: str, row: str) -> str:
@@ -112,18 +120,26 @@ class Lookups:
 
     def figure(self, tree: Expr, row: str) -> str:
         """A figure of a model at a row."""
-        return written(tree, "sheet", lambda name: self.index_of(name, row), column_name)
+        return written(tree, "sheet", lambda name: self.index_of(name, row), self.column)
 
     def default(self, key: str, keyword: str) -> str:
         """What an input is where no argument gives it."""
         at = 3 + self.plan.inputs.index(key)
-        if len(self.plan.keywords) == 1:
+        if not any(key in word.inputs for word in self.plan.keywords):
             return self.area(self.keyword_row, self.keyword_row, at)
         return f"INDEX({self.area(self.keyword_row, self.keyword_row + len(self.plan.keywords) - 1, at)},{keyword})"
 
     def card(self, column: str, row: str) -> str:
         """A figure of a card at a row; its name where no column is said."""
-        return f"INDEX({card_column(self.book, column or None)},{row})"
+        return f"INDEX({self.book.defined[card_column(self.book, column or None)]},{row})"
+
+    def place(self, symbol: str) -> str:
+        """The cell of a symbol. Its name says more, but engines that search all names for each use take long."""
+        return self.book.defined[self.book.cell_name(symbol)]
+
+    def column(self, table: str, column: str | None) -> str:
+        """The cells of a table's column, for the same reason."""
+        return self.book.defined[column_name(table, column)]
 
 
 def write(book: Book) -> None:
@@ -155,26 +171,34 @@ def _head(book: Book, row: int, heading: str, labels: Sequence[tuple[str, str]])
 
 
 def _lists(book: Book, lookups: Lookups) -> None:
+    """Short forms, each where it means one name alone and is none itself; then the names, and further words."""
     put, styles = book.putter(book.sheet(TITLE)), book.styles
     words = book.template["functions"]
     _head(book, _FIRST, words["lists"], [(label, "") for label in words["list_columns"]])
     text = styles["r_text_r"]
-    for name, entries in lookups.lists.items():
-        first, _ = lookups.list_rows[name]
-        keys = book.job.tables[name].keys if name in book.used_tables else ()
-        for at, (entry, row) in enumerate(entries):
-            here = first + at
-            cell, place = page.cell(here, 2, column_fixed=True), page.cell(here, 3, column_fixed=True)
-            live = at < len(keys)
-            put(here, 1, name.replace("_", " ") if at == 0 else "", styles["r_label"])
-            shown: Any = Raw(f"=INDEX({column_name(name, None)},{place})", entry) if live else entry
-            put(here, 2, shown, text)
-            put(here, 3, row, styles["r_calc0"])
+    for name, (keys, further) in lookups.lists.items():
+        first, last = lookups.list_rows[name]
+        begin, end = first + len(keys), first + 2 * len(keys)
+        exact, ends = f"$C${begin + 1}:$C${last + 1}", f"$E${begin + 1}:$E${end}"
+        tails = [tail(key) for key in keys]
+        known = Counter(each.casefold() for each in (*keys, *further, *tails))
+        put(first, 1, name.replace("_", " "), styles["r_label"])
+        for at, (key, short) in enumerate(zip(keys, tails, strict=True)):
+            cell, place, ending = (page.cell(begin + at, column, column_fixed=True) for column in (2, 3, 4))
+            count = f"SUMPRODUCT(({exact}={ending})*1)+SUMPRODUCT(({ends}={ending})*1)"
+            own = short if known[short.casefold()] == 1 else ""
+            put(first + at, 2, Raw(f'=IF({count}=1,{ending},"")', own), text)
+            put(first + at, 3, at + 1, styles["r_calc0"])
+            live = name in book.used_tables
+            put(begin + at, 2, Raw(f"=INDEX({column_name(name, None)},{place})", key) if live else key, text)
+            put(begin + at, 3, at + 1, styles["r_calc0"])
             slash, space = (f'MID({cell},FIND("{sign}",{cell})+1,LEN({cell}))' for sign in "/ ")
-            ending = Raw(f'=IFERROR({slash},IFERROR({space},""))', tail(entry)) if keys == () or live else ""
-            put(here, 4, ending, text)
+            put(begin + at, 4, Raw(f'=IFERROR({slash},IFERROR({space},""))', short), text)
             folded = f'="/"&SUBSTITUTE(SUBSTITUTE(LOWER({cell})," ","/"),"-","/")'
-            put(here, 5, Raw(folded, parts(entry)) if keys == () or live else "", text)
+            put(begin + at, 5, Raw(folded, parts(key)), text)
+        for at, (word, row) in enumerate(further.items(), end):
+            put(at, 2, word, text)
+            put(at, 3, row, styles["r_calc0"])
 
 
 def _keywords(book: Book, lookups: Lookups) -> None:
