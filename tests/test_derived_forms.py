@@ -54,7 +54,7 @@ def test_a_form_that_is_derived_is_the_one_that_is_shipped(
     shipped = tomllib.loads(tables()["olmo"])["olmo"]
     del shipped["repeated_cache"]  # which no formula looks up
     without = load_presets(presets_without)
-    monkeypatch.setattr("sizing_xlsx.presets.catalogue.load_presets", lambda: without)
+    monkeypatch.setattr("sizing_xlsx.presets.catalogue._own_presets", lambda: without)
     assert main(["derive", str(model), "--write", str(tmp_path / "form.toml")]) == 0
     assert tomllib.loads((tmp_path / "form.toml").read_text(encoding="utf-8")) == {"olmo": shipped}
 
@@ -62,18 +62,14 @@ def test_a_form_that_is_derived_is_the_one_that_is_shipped(
 @pytest.fixture
 def derivations(presets_without: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The catalogue without the form of OLMo, and a trace that gives it at once; takes down the configs traced."""
-    from sizing_xlsx import model_report
-    from sizing_xlsx.presets import catalogue
-
+    without = load_presets(presets_without)
     traced: list[str] = []
 
     def form_of(run: Run) -> dict[str, Any]:
         traced.append(Path(run["config"]).read_text(encoding="utf-8"))
         return dict(tomllib.loads(tables()["olmo"])["olmo"])
 
-    real = catalogue.load_presets
-    for module in (model_report, catalogue):  # the first has it by name
-        monkeypatch.setattr(module, "load_presets", lambda folder=None, **files: real(presets_without, **files))
+    monkeypatch.setattr("sizing_xlsx.presets.catalogue._own_presets", lambda: without)
     monkeypatch.setattr("sizing_xlsx.measure.layer_form.form_of", form_of)
     monkeypatch.setattr("sizing_xlsx.measure.own_forms.find_spec", lambda package: package)
     return traced
