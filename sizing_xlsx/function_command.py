@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from typing import Any
 
@@ -33,7 +34,6 @@ def run(options: argparse.Namespace) -> int:
     from . import functions
     from .functions import page
     from .functions.desk import Desk
-    from .functions.values import number
 
     own = options.model or options.gpu or options.layer_forms
     desk = Desk(own_options.presets(options)) if own else functions.default_desk()
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     given, named = _arguments(options.values, function.arguments)
     try:
         value = functions.call(
-            function.name, *map(number, given), at=desk, **{key: number(text) for key, text in named.items()}
+            function.name, *map(_typed, given), at=desk, **{key: _typed(text) for key, text in named.items()}
         )
     except functions.Fault as fault:
         print(f"{fault.code} {fault}", file=sys.stderr)
@@ -59,16 +59,31 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+_NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
+
 def _arguments(values: list[str], known: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
-    """Arguments in their order, and those that are named."""
-    given, named = [], {}
+    """Arguments in their order, and those that are named, in whatever case. Raises ValueError for one named twice."""
+    folded = {name.casefold(): name for name in known}
+    given: list[str] = []
+    named: dict[str, str] = {}
     for value in values:
-        name, sign, text = value.partition("=")
-        if sign and name in known:
-            named[name] = text
-        else:
+        found = _NAMED.fullmatch(value)
+        if found is None:
             given.append(value)
+            continue
+        name = folded.get(found[1].casefold(), found[1])  # an unknown one is told by the call, with the nearest
+        if name in named:
+            raise ValueError(f"{name} is given twice, as {named[name]!r} and {found[2]!r}; it must be given once")
+        named[name] = found[2]
     return given, named
+
+
+def _typed(text: str) -> Any:
+    """What a cell would hold after typing this: a number, TRUE or FALSE, or the text."""
+    from .functions.values import number
+
+    return {"true": True, "false": False}.get(text.casefold(), number(text))
 
 
 def _text(value: Any) -> str:

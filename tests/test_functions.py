@@ -18,7 +18,7 @@ from sizing_xlsx.functions import Fault, call, page, registered
 from sizing_xlsx.functions.desk import Desk
 from sizing_xlsx.functions.names import Names
 from sizing_xlsx.functions.signature import TABLE, described
-from sizing_xlsx.jobs import job
+from sizing_xlsx.jobs import JOBS, job
 from sizing_xlsx.presets.catalogue import load_presets
 
 ROOT = Path(__file__).parents[1]
@@ -209,3 +209,35 @@ def test_importing_functions_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# ---------------------------------------------------------------------- the command, and the sheet
+@pytest.mark.parametrize(("typed", "said"), [
+    (["GPU_FITS", "tinyllama", "l4", "lora_rnk=5"], "lora_rnk is no argument of GPU_FITS; did you mean lora_rank?"),
+    (["GPU_FITS", "tinyllama", "l4", "batch_size=2", "BATCH_SIZE=4"], "batch_size is given twice, as '2' and '4'"),
+    (["GPU_FITS", "tinyllama", "l4", "activation_checkpointing=1"], "it must be one of Off; On"),
+    (["GPU_FITS", "tinyllama", "l4", "job=Training"], "it must be one of Article worked model (1.01B); "),
+    (["GPU_INFO", "l4", "colour"], "it must be one of usable_gb; "),
+])  # fmt: skip
+def test_a_wrong_call_on_the_command_line_says_what_is_right(
+    typed: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["function", *typed]) != 0
+    assert said in capsys.readouterr().err
+
+
+def test_names_of_arguments_count_without_regard_to_case(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["function", "GPU_FITS", "gpu=l4", "model=tinyllama", "BATCH_SIZE=2", "Activation_Checkpointing=true"])
+        == 0
+    )
+    assert capsys.readouterr().out == "TRUE\n"
+
+
+def test_arguments_that_only_another_job_has_are_left_out() -> None:
+    desk = functions.default_desk()
+    of = {job: {one.name: one for one in described(registered()["GPU_FITS"], desk, (job,))} for job in JOBS}
+    assert "lora_rank" in of["lora"] and "lora_rank" not in of["training"]
+    assert (of["lora"]["job"].default, of["training"]["job"].default) == ("LoRA", "Training")
+    assert (of["lora"]["batch_size"].default, of["training"]["batch_size"].default) == ("8", "256")
+    assert of["training"]["model"].allowed == "one of the 9 training models listed"

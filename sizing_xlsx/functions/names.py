@@ -7,14 +7,14 @@ begins, however the words are parted ("mixtral 8x22b").
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from ..formula.domains import nearest, told
 from .faults import Fault
 
 FEW = 5  # names that an ambiguous text lists
-SHORT_LIST = 8  # names that are listed whole
+SHORT_LIST = 20  # names that are listed whole
 
 
 def tail(name: str) -> str:
@@ -62,14 +62,18 @@ class Names:
 
     def _unknown(self, text: str) -> str:
         if len(self.names) <= SHORT_LIST:
-            listed: Iterable[str] = self.names
-            return f"it must be one of {'; '.join(listed)}{nearest(text, self.names)}"
+            return f"it must be {self._right()}{nearest(text, self.names)}"
         return f"it is none of the {len(self.names)} {self.what}s{nearest(text, self.names)}"
+
+    def _right(self) -> str:
+        if len(self.names) <= SHORT_LIST:
+            return f"one of {'; '.join(self.names)}"
+        return f"the name of one of the {len(self.names)} {self.what}s"
 
     def resolve(self, argument: str, value: object, code: str) -> str:
         """The name that an argument means; Fault with the code and one sentence where it means none, or several."""
         if not isinstance(value, str):
-            raise Fault(code, f"{argument} is {told(value)}; it must be the name of a {self.what}")
+            raise Fault(code, f"{argument} is {told(value)}; it must be {self._right()}")
         try:
             return str(self.find(value.strip()))
         except ValueError as error:

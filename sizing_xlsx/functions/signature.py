@@ -62,32 +62,42 @@ class Function(NamedTuple):
         return (*self.begins, *(own.name for own in self.own), *self.ends)
 
 
-def described(function: Function, desk: Desk) -> list[Argument]:
-    """The arguments of a function with their facts, from the declarations of the inputs that they are."""
-    return [_described(function, at, name, desk) for at, name in enumerate(function.arguments)]
+ANY_JOB = ("lora", "training")
 
 
-def _described(function: Function, at: int, name: str, desk: Desk) -> Argument:
+def described(function: Function, desk: Desk, jobs: tuple[str, ...] = ANY_JOB) -> list[Argument]:
+    """The arguments of a function with their facts, from the declarations of the inputs that they are.
+
+    jobs: those that the function answers where it stands; arguments that only others have are left out.
+    """
+    found = [_described(function, at, name, desk, jobs) for at, name in enumerate(function.arguments)]
+    return [argument for argument in found if argument is not None]
+
+
+def _described(function: Function, at: int, name: str, desk: Desk, jobs: tuple[str, ...]) -> Argument | None:
     from ..formula.declare import Choice
     from ..formula.domains import allowed
-    from .desk import DEFAULT_JOB, JOB
+    from .desk import JOB
 
     optional = at >= function.required
     for own in function.own:
         if own.name == name:
-            names = list(own.choices(desk, desk.vocabulary.jobs[DEFAULT_JOB].job)) if own.choices else []
+            names = list(own.choices(desk, jobs[0])) if own.choices else []
             return Argument(name, optional, own.default, f"one of {'; '.join(names)}" if names else "a text", own.help)
     if name == JOB:
-        keywords = desk.vocabulary.jobs
+        keywords = {key: facts for key, facts in desk.vocabulary.jobs.items() if facts.job in jobs}
         words = "; ".join(f"{key}: {facts.help}" for key, facts in keywords.items())
-        return Argument(name, optional, DEFAULT_JOB, f"one of {', '.join(keywords)}", f"What is run. {words}.")
+        default = next(iter(keywords))
+        return Argument(name, optional, default, f"one of {', '.join(keywords)}", f"What is run. {words}.")
     key = desk.input_of(name)
-    jobs = [desk.job(job) for job in ("lora", "training") if key in desk.job(job).inputs]
-    declared = jobs[0].inputs[key]
-    defaults = [str(job.inputs[key].default) for job in jobs if job.inputs[key].default is not None]
+    known = [desk.job(job) for job in jobs if key in desk.job(job).inputs]
+    if not known:
+        return None
+    declared = known[0].inputs[key]
+    defaults = [str(job.inputs[key].default) for job in known if job.inputs[key].default is not None]
     default = " (Training: ".join(dict.fromkeys(defaults)) + (")" if len(set(defaults)) > 1 else "")
     words = " ".join(part for part in (f"{declared.label}.", declared.help) if part)
     domain = declared.domain
     further = desk.vocabulary.words.get(domain.table, {}) if isinstance(domain, Choice) else {}
     also = "".join(f"; {word} is {meant}" for word, meant in further.items())
-    return Argument(name, optional, default if optional else "", allowed(jobs[0], key) + also, words)
+    return Argument(name, optional, default if optional else "", allowed(known[0], key) + also, words)
