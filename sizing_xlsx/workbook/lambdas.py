@@ -250,7 +250,7 @@ def _plain_number(text: str) -> str:
         ("q", without_digits),
     ]
     plain = f'OR({left}="",{left}=".",{left}="E",{left}=".E")'
-    return let(pairs, f'IF({plain},_xlfn.NUMBERVALUE({whole},".",","),{_WRONG})')
+    return let(pairs, f'IF(AND({plain},LEN({left})<LEN({bare})),_xlfn.NUMBERVALUE({whole},".",","),{_WRONG})')
 
 
 def row_of(table: str) -> str:
