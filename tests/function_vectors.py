@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sizing_xlsx.functions import registered
+from sizing_xlsx.functions.signature import TABLE
 from sizing_xlsx.jobs import job
 from sizing_xlsx.presets.catalogue import load_presets
 
@@ -237,9 +238,17 @@ def _names() -> list[Vector]:
         ({"model": " Llama-3.1-8B "}, expected),
         ({"gpu": "H100 SXM5 80GB"}, expected),
         ({"gpu": "h100 sxm5 80gb"}, expected),
+        ({"gpu": "H100  SXM5 \t80GB"}, expected),
+        ({"model": "Llama-3.1-8B\n"}, expected),
+        ({"model": "\tLlama-3.1-8B\u00a0"}, expected),
         ({"batch_size": "2"}, expected),
         ({"batch_size": 2.0}, expected),
         ({"sequence_length": " 1024 "}, expected),
+        ({"sequence_length": "+1.024e+3"}, expected),
+        ({"sequence_length": "1024.\n"}, expected),
+        ({"batch_size": ".2E1"}, expected),
+        ({"batch_size": "20e-1"}, expected),
+        ({"batch_size": "\u00a0"}, value("GPU_HEADROOM", {"model": LLAMA, "gpu": H100, "sequence_length": 1024})),
         ({"job": ""}, expected),
         ({"job": "lora"}, expected),
         ({"job": "qlora"}, qlora),
@@ -273,6 +282,14 @@ def _faults() -> list[Vector]:
         {"gpu": "B100"}, {"gpu": "H100 NVL"}, {"images_per_row": 1}, {"parameter_storage": "fp32"},
         {"model": "gpt2"}, {"head_outputs": 0}, {"gradient_accumulation": 0},
     ]  # fmt: skip
+    no_plain_numbers = (
+        "$2", "2%", "1,024", "1.2.3", "2024-01-01", "1/2", "1 1/2", "12:30", "Jan 2", "(2)", "2-", "--2", "+-2", "- 2",
+        "1 2", "2E", "E2", "2E+-1", "2E0.5", ".", "+", "0x2", "2_0", "\u0662",
+    )  # fmt: skip
+    wrong += [{"batch_size": text} for text in no_plain_numbers]
+    wrong += [
+        {"other_tenants_gb": text} for text in ("$2", "50%", "1,5", "1,024", "2024-01-01", "12:30", ".", "-", "E")
+    ]
     cases = [_error("GPU_FITS", {**plain, **change}, "#N/A") for change in unknown]
     cases += [_error("GPU_FITS", {**plain, **change}, "#VALUE!") for change in wrong]
     cases += [
@@ -288,7 +305,21 @@ def _faults() -> list[Vector]:
         _error("GPU_MAX_BATCH", {"model": "Llama-3.1-8B", "gpu": "B100"}, "#VALUE!"),
         _error("LORA_PARAMETERS", {"model": "Llama-3.1-8B", "lora_rank": -8}, "#VALUE!"),
     ]
-    return cases
+    return cases + _blanks()
+
+
+def _blanks() -> list[Vector]:
+    """Each argument that a function with one value requires, as an empty text and as white space."""
+    asked = [
+        (name, dict(function.examples[0])) for name, function in registered().items() if function.result.kind != TABLE
+    ]
+    asked.append(("GPU_FITS", {"model": "Article worked model (1.01B)", "gpu": H100, "job": "Training"}))
+    return [
+        _error(name, {**arguments, required: blank}, "#VALUE!")
+        for name, arguments in asked
+        for required in registered()[name].arguments[: registered()[name].required]
+        for blank in ("", " \n\u00a0")
+    ]
 
 
 def _error(function: str, arguments: dict[str, Any], code: str) -> Vector:

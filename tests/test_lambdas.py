@@ -112,6 +112,19 @@ def test_a_name_is_found_as_python_finds_it(whole_book: Book, typed: Callable[[s
     assert {type(row) for row in right} == {int, ErrorValue}
 
 
+def test_an_empty_cell_is_no_name(whole_book: Book, typed: Callable[[str], Typed]) -> None:
+    """An argument that must be given is wrong where its cell is empty; one that may be left out is as if it were."""
+    model, card = whole_book.job.choices("base_model")[0], "NVIDIA L4"
+    job = "" if whole_book.name == "lora" else ',,,"Training"'
+    of_model = job[1:]
+    wrong = [f'=GPU_FITS($Z$1,"{card}"{job})', f'=GPU_FITS("{model}",$Z$1{job})', f"=MODEL_INFO($Z$1{of_model})",
+             f"=MODEL_PARAMETERS($Z$1{of_model})", "=GPU_INFO($Z$1)", "=GPU_SMALLEST($Z$1)"]  # fmt: skip
+    right = [f'=GPU_HEADROOM("{model}","{card}",$Z$1,$Z$1,$Z$1)', f'=GPU_HEADROOM("{model}","{card}")']
+    found = typed(whole_book.name).values([*wrong, *right])
+    assert found[:-2] == [ErrorValue("#VALUE!")] * len(wrong)
+    assert found[-2] == found[-1] and isinstance(found[-1], float)
+
+
 def test_functions_name_cells_by_their_addresses(whole_book: Book) -> None:
     """Engines that search all names of a workbook for each use of one would take ten times as long."""
     functions = lambda_names(whole_book.path)

@@ -22,6 +22,11 @@ def tail(name: str) -> str:
     return name.partition("/")[2] or name.partition(" ")[2]
 
 
+def spaced(text: str) -> str:
+    """A text without white space around it, and one space for each run within."""
+    return " ".join(text.split())
+
+
 def parts(text: str) -> str:
     """A text as its words, each after a stroke, in lower case: what a part of a name is looked for in."""
     return "/" + text.casefold().replace(" ", "/").replace("-", "/")
@@ -35,7 +40,7 @@ class Names:
 
     def __init__(self, names: Collection[str], what: str, words: Mapping[str, str] | None = None) -> None:
         self.names, self.what = tuple(names), what
-        self.exact = {name.casefold(): name for name in self.names}
+        self.exact = {spaced(name).casefold(): name for name in self.names}
         known = {word.casefold(): name for word, name in (words or {}).items() if name.casefold() in self.exact}
         self.exact = {**known, **self.exact}
         self.tails: dict[str, list[str]] = {}
@@ -75,6 +80,6 @@ class Names:
         if not isinstance(value, str):
             raise Fault(code, f"{argument} is {told(value)}; it must be {self._right()}")
         try:
-            return str(self.find(value.strip()))
+            return str(self.find(spaced(value)))
         except ValueError as error:
             raise Fault(code, f"{argument} is {told(value)}; {error}") from None

@@ -17,8 +17,9 @@ from openpyxl.formula.tokenizer import Token
 from .lint import ALLOWED_FUNCTIONS
 
 LONGEST, MOST_PAIRS, MOST_PARAMETERS, DEEPEST = 8192, 126, 253, 64
-NEWER = frozenset(("LAMBDA", "LET", "ISOMITTED", "XMATCH", "REDUCE", "SEQUENCE"))  # written with _xlfn.
-OLDER = ALLOWED_FUNCTIONS | {"ISERROR", "ISLOGICAL", "TRIM", "VALUE"}
+# Written with _xlfn.
+NEWER = frozenset(("LAMBDA", "LET", "ISOMITTED", "XMATCH", "REDUCE", "SEQUENCE", "NUMBERVALUE", "UNICHAR"))
+OLDER = ALLOWED_FUNCTIONS | {"CHAR", "ISERROR", "ISLOGICAL", "TRIM", "UPPER", "VALUE"}
 _CELL = re.compile(r"(?i)[a-z]{1,3}\d+|r\d*(c\d*)?|c\d*")
 _LOCAL = re.compile(r"_xl(pm|op)\.")
 

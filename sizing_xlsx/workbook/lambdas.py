@@ -187,7 +187,7 @@ def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     """Functions_Row_…: the row of a name in its list. Functions_Number, Functions_Whole: a number from what is none.
 
     Each takes what is meant where nothing is given. A name that is not listed as it is written is sought by
-    Functions_Loose: without spaces around it, then by a part of it.
+    Functions_Loose: with its white space as Functions_Trim leaves it, then by a part of it.
     """
     v, texts, rows, words, default, w, m = (p(name) for name in ("v", "t", "n", "k", "d", "w", "m"))
     pattern = w
@@ -196,8 +196,10 @@ def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     pattern = f'"*/"&SUBSTITUTE(SUBSTITUTE(LOWER({pattern})," ","/"),"-","/")&"*"'
     part = let([("m", pattern)], f"IF(COUNTIF({words},{m})=1,INDEX({rows},MATCH({m},{words},0)),NA())")
     listed = f"IF(ISNUMBER({m}),INDEX({rows},{m}),{BEGIN}Part({w},{rows},{words}))"
-    pairs = [("w", f"TRIM({v})"), ("m", f"_xlfn.XMATCH({w},{texts})")]
+    pairs = [("w", _trimmed(v)), ("m", f"_xlfn.XMATCH({w},{texts})")]
     found = [
+        (f"{BEGIN}Trim", function_of(("v",), _without_white_space(v))),
+        (f"{BEGIN}Figure", function_of(("v",), _plain_number(v))),
         (f"{BEGIN}Part", function_of(("w", "n", "k"), part)),
         (f"{BEGIN}Loose", function_of(("v", "t", "n", "k", "d"), let(pairs, f'IF({w}="",{default},{listed})'))),
     ]
@@ -210,13 +212,45 @@ def _resolvers(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
         known = f"IFERROR(INDEX({row},_xlfn.XMATCH({v},{text})),{loose})"
         sought = f'IF(ISTEXT({v}),IF({v}="",{default},{known}),IF(ISBLANK({v}),{default},{wrong}))'
         found.append((row_of(table), function_of(("v", "d"), sought)))
-    found.append((f"{BEGIN}Blank", function_of(("v",), f'IF(ISBLANK({v}),TRUE,IF(ISTEXT({v}),TRIM({v})="",FALSE))')))
+    blank = f'IF(ISBLANK({v}),TRUE,IF(ISTEXT({v}),{_trimmed(v)}="",FALSE))'
+    found.append((f"{BEGIN}Blank", function_of(("v",), blank)))
     low, high = p("l"), p("h")
     for kind in ("Number", "Whole"):
-        read = let([("n", f"VALUE({v})")], _bounded(p("n"), kind, low, high))
-        given = f'IF(ISTEXT({v}),IF(TRIM({v})="",{default},{read}),IF(ISBLANK({v}),{default},{_WRONG}))'
+        read = let([("n", f"{BEGIN}Figure({v})")], _bounded(p("n"), kind, low, high))
+        given = f'IF(ISTEXT({v}),IF({_trimmed(v)}="",{default},{read}),IF(ISBLANK({v}),{default},{_WRONG}))'
         found.append((BEGIN + kind, function_of(("v", "l", "h", "d"), given)))
     return found
+
+
+def _trimmed(value: str) -> str:
+    return f"{BEGIN}Trim({value})"
+
+
+def _without_white_space(text: str) -> str:
+    """A text without white space around it, and one space for each run within."""
+    for sign in ("CHAR(9)", "CHAR(10)", "CHAR(13)", "_xlfn.UNICHAR(160)"):
+        text = f'SUBSTITUTE({text},{sign}," ")'
+    return f"TRIM({text})"
+
+
+def _plain_number(text: str) -> str:
+    """The number that a text of digits is, with a sign, one point and an exponent where there are; else an error.
+
+    Engines also read money, percentages, dates and groups of digits, each in its own way: such texts are refused by
+    what is left of them without sign and digits.
+    """
+    whole, bare, left = (p(name) for name in ("s", "b", "q"))
+    without_digits = bare
+    for digit in range(10):
+        without_digits = f'SUBSTITUTE({without_digits},"{digit}","")'
+    unsigned = f'IF(OR(LEFT({whole})="+",LEFT({whole})="-"),MID({whole},2,LEN({whole})),{whole})'
+    pairs = [
+        ("s", f"UPPER({_trimmed(text)})"),
+        ("b", f'SUBSTITUTE(SUBSTITUTE({unsigned},"E+","E"),"E-","E")'),
+        ("q", without_digits),
+    ]
+    plain = f'OR({left}="",{left}=".",{left}="E",{left}=".E")'
+    return let(pairs, f'IF(AND({plain},LEN({left})<LEN({bare})),_xlfn.NUMBERVALUE({whole},".",","),{_WRONG})')
 
 
 def row_of(table: str) -> str:
@@ -225,9 +259,12 @@ def row_of(table: str) -> str:
 
 
 def _resolved(plan: Plan, lookups: Lookups, key: str, value: str, keyword: str) -> str:
-    """An input from what an argument gives: its number, or the row of its name; the keyword's own where it is blank."""
+    """An input from what an argument gives: its number, or the row of its name; where it is blank the keyword's own,
+    or an error for one that functions require.
+    """
     domain = plan.job.inputs[key].domain
-    default = lookups.default(key, keyword)
+    required = {plan.desk.input_of(argument) for argument in _required()}
+    default = _WRONG if key in required else lookups.default(key, keyword)
     if isinstance(domain, Choice):
         return f"{row_of(domain.table)}({_truth(plan.job, domain, value)},{default})"
     return _number(domain, value, default)
@@ -246,7 +283,7 @@ def _number(domain: Whole | Number, value: str, default: str) -> str:
     other = f"{BEGIN}{kind}({value},{low},{high},{default})"
     found = f"IF(ISNUMBER({value}),{_bounded(value, kind, low, high)},{other})"
     if isinstance(domain, Whole) and domain.word:
-        found = f'IF(ISTEXT({value}),IF(TRIM({value})="{domain.word}","{domain.word}",{found}),{found})'
+        found = f'IF(ISTEXT({value}),IF({_trimmed(value)}="{domain.word}","{domain.word}",{found}),{found})'
     return found
 
 
@@ -331,11 +368,20 @@ def _declared(function: Function, body: str) -> str:
     return function_of(arguments[: function.required], body, arguments[function.required :])
 
 
-def _given(function: Function, argument: str) -> str:
-    """An argument as it is handed on; one that is left out, or that the function has not, is an empty text."""
+def _required() -> set[str]:
+    """Arguments that must be given to each function that has them."""
+    return {name for function in registered().values() for name in function.arguments[: function.required]}
+
+
+def _given(plan: Plan, function: Function, argument: str) -> str:
+    """An argument as it is handed on; one that is left out, or that the function has not, is an empty text.
+
+    Of those that others require, one that the function has not is what the job has.
+    """
     arguments = function.arguments
     if argument not in arguments:
-        return '""'
+        worked = plan.job.worked[plan.desk.input_of(argument)] if argument in _required() else ""
+        return f'"{worked}"'
     if arguments.index(argument) < function.required:
         return p(argument)
     return f'IF(_xlfn.ISOMITTED({p(argument)}),"",{p(argument)})'
@@ -346,7 +392,7 @@ def _called(plan: Plan, function: Function, what: str, **given: str) -> str:
     keyword = f"IF(_xlfn.ISOMITTED({p(JOB)}),1,{row_of('jobs')}({p(JOB)},1))" if JOB in function.arguments else "1"
 
     def call(name: str, arguments: Iterable[str]) -> str:
-        handed = (what, keyword, *(given.get(argument) or _given(function, argument) for argument in arguments))
+        handed = (what, keyword, *(given.get(argument) or _given(plan, function, argument) for argument in arguments))
         return f"{BEGIN}{name}({','.join(handed)})"
 
     every = [argument for of in _arguments(plan) for argument in of]
@@ -378,7 +424,7 @@ def _is_common(plan: Plan) -> str:
 def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Picked) -> str:
     names = list(formula.choices(plan.desk, plan.job.name))
     own = next(own for own in function.own if own.name == formula.argument)
-    pairs = [("n_", _position(names, own.default, lookups.name_list(function.name), _given(function, own.name)))]
+    pairs = [("n_", _position(names, own.default, lookups.name_list(function.name), _given(plan, function, own.name)))]
     if function.name == "GPU_MEMORY":
         first = plan.position(function.name, names[0])
         wanted = let(
@@ -389,8 +435,8 @@ def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Pic
         return _declared(function, f"IF(_xlfn.ISOMITTED({p(own.name)}),{total},{wanted})")
     terms_of = formula.choices(plan.desk, plan.job.name)
     columns = ",".join(lookups.figure(plan.figures[term], p("r_")) for term in terms_of.values())
-    row = f"{row_of(_table_of(plan.job, 'base_model'))}({p('model')},NA())"
-    pairs = [("k_", f"{row_of('jobs')}({_given(function, JOB)},1)"), ("r_", row), *pairs]
+    row = f"{row_of(_table_of(plan.job, 'base_model'))}({p('model')},{_WRONG})"
+    pairs = [("k_", f"{row_of('jobs')}({_given(plan, function, JOB)},1)"), ("r_", row), *pairs]
     body = let(
         pairs,
         f"IF(ISERROR({p('k_')}),{p('k_')},IF(ISERROR({p('r_')}),{p('r_')},"
@@ -442,10 +488,10 @@ def _best_card(plan: Plan, lookups: Lookups, function: Function, formula: kinds.
 def _of_card(plan: Plan, lookups: Lookups, function: Function, formula: kinds.OfCard) -> str:
     fields = plan.desk.vocabulary.gpu_fields
     own = function.own[0]
-    position = _position(list(fields), own.default, lookups.name_list(function.name), _given(function, own.name))
+    position = _position(list(fields), own.default, lookups.name_list(function.name), _given(plan, function, own.name))
     columns = ",".join(lookups.card(column, p("r_")) for column in fields.values())
     pairs = [
-        ("r_", f"{row_of('gpus')}({p('gpu')},NA())"),
+        ("r_", f"{row_of('gpus')}({p('gpu')},{_WRONG})"),
         ("n_", position),
         ("c_", f"IF(ISERROR({p('r_')}),{p('r_')},IF(ISERROR({p('n_')}),{p('n_')},CHOOSE({p('n_')},{columns})))"),
     ]
