@@ -9,6 +9,7 @@ import logging
 import re
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,10 @@ from starlette.testclient import TestClient
 from sizing_xlsx import cli, functions
 from sizing_xlsx.functions import Fault, registered
 from sizing_xlsx.functions.batch import ANSWERS
+from sizing_xlsx.functions.desk import Desk
 from sizing_xlsx.functions.signature import TABLE, described
+from sizing_xlsx.presets.catalogue import load_presets
+from sizing_xlsx.presets.own import with_own
 from sizing_xlsx.server.app import create
 from sizing_xlsx.server.files import write_whole
 from sizing_xlsx.server.guard import LOG
@@ -394,6 +398,29 @@ def test_uploads_have_a_size(served: Served) -> None:
     assert wide.put("/v1/presets", json=many, headers=signed(served.admin)).status_code == 422
     assert wide.put("/v1/presets", json={"files": []}, headers=signed(served.admin)).status_code == 422
     assert wide.put("/v1/presets", json={"files": [CARD, CARD]}, headers=signed(served.admin)).status_code == 422
+
+
+def test_an_upload_holds_so_many_cards_and_no_more(served: Served, tmp_path: Path) -> None:
+    few = TestClient(create(served.settings(upload_entries=3, state=str(tmp_path))), base_url=ORIGIN)
+    cards = [CARD | {"text": "name,usable_gb\n" + "".join(f"Rack {at},60\n" for at in range(n))} for n in (2, 3)]
+    put = [few.put("/v1/presets", json={"files": [file, MODEL]}, headers=signed(served.admin)) for file in cards]
+    assert [reply.status_code for reply in put] == [200, 422]
+    assert put[1].json()["error"].startswith("the upload holds 4 models, cards and layer forms; it may hold 3 ")
+    assert few.get("/v1/presets", headers=signed(served.admin)).json()["version"] == 1
+
+
+def test_the_digest_reads_each_file_once_and_tells_files_apart(tmp_path: Path) -> None:
+    """The row of each card of a file holds the file's whole text: read for each, 20,000 cards were gigabytes."""
+    digests = []
+    for note in ("one", "two"):
+        rows = "".join(f"Rack {at},60\n" for at in range(3_000))
+        (tmp_path / "cards.csv").write_text(f"name,usable_gb\n{rows}{note},60\n")
+        desk = Desk(with_own(load_presets(), gpus=[tmp_path / "cards.csv"]))
+        tracemalloc.start()
+        digests.append(desk.digest)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000  # bytes; 3,000 times 37 kB is more
+        tracemalloc.stop()
+    assert digests[0] != digests[1]
 
 
 # ---------------------------------------------------------------------- what Excel reads
