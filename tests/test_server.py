@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,25 @@ def test_keys_are_hashed_and_a_rotated_one_ends_after_its_grace(tmp_path: Path) 
         ring.revoke("nobody")
     with pytest.raises(ValueError, match="small letters"):
         ring.add("../acme")
+
+
+def test_changes_of_keys_side_by_side_are_all_kept(tmp_path: Path) -> None:
+    """Several processes add, rotate and revoke at once: none writes back what another has changed meanwhile."""
+    file = tmp_path / "keys.json"
+    code = (
+        "import sys; from pathlib import Path; from sizing_xlsx.server.keys import KeyRing\n"
+        "ring = KeyRing(Path(sys.argv[1]))\n"
+        "for at in range(30):\n"
+        "    key = ring.add('acme', note=sys.argv[2])[0]\n"
+        "    ring.rotate(key.id)\n"
+        "    ring.revoke(key.id)\n"
+    )
+    root = Path(__file__).parent.parent
+    working = [subprocess.Popen([sys.executable, "-c", code, str(file), str(at)], cwd=root) for at in range(3)]
+    assert [each.wait(60) for each in working] == [0, 0, 0]
+    found = list(KeyRing(file).all().values())
+    assert Counter(key.note for key in found) == {"0": 30, "1": 30, "2": 30}
+    assert all(key.revoked for key in found)
 
 
 def test_keys_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

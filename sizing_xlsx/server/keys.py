@@ -12,10 +12,12 @@ import json
 import re
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .files import Watched, write_whole
+from .files import Watched, locked, write_whole
 
 TENANT = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _KEY = re.compile(r"sx_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -82,31 +84,42 @@ class KeyRing:
         identity = secrets.token_hex(6)
         secret = _secret(identity)
         key = Key(identity, tenant, _hash(secret), admin, limits, time.strftime("%Y-%m-%d", time.gmtime()), note=note)
-        self._write({**self.all(), identity: key})
+        with self._changing() as keys:
+            keys[identity] = key
         return key, secret
 
     def revoke(self, identity: str) -> Key:
         """End a key at once, its former text too; ValueError where there is none."""
-        key = self._known(identity)._replace(revoked=True, former="", former_until=0.0)
-        self._write({**self.all(), identity: key})
+        with self._changing() as keys:
+            key = self._known(keys, identity)._replace(revoked=True, former="", former_until=0.0)
+            keys[identity] = key
         return key
 
     def rotate(self, identity: str, grace_hours: float = 0.0) -> tuple[Key, str]:
         """A new text for a key; the former counts for some hours more. ValueError for none, and for a revoked one."""
-        key = self._known(identity)
-        if key.revoked:
-            raise ValueError(f"key {identity} is revoked; add a new one")
         secret = _secret(identity)
         until = time.time() + grace_hours * 3600 if grace_hours > 0 else 0.0
-        new = key._replace(hash=_hash(secret), former=key.hash if until else "", former_until=until)
-        self._write({**self.all(), identity: new})
+        with self._changing() as keys:
+            key = self._known(keys, identity)
+            if key.revoked:
+                raise ValueError(f"key {identity} is revoked; add a new one")
+            new = key._replace(hash=_hash(secret), former=key.hash if until else "", former_until=until)
+            keys[identity] = new
         return new, secret
 
-    def _known(self, identity: str) -> Key:
-        found = self.all().get(identity)
+    def _known(self, keys: dict[str, Key], identity: str) -> Key:
+        found = keys.get(identity)
         if found is None:
             raise ValueError(f"key is {identity!r}; {self.path} has none of that id")
         return found
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Key]]:
+        """The keys as they are now, written back with the changes made to them; changes come one after another."""
+        with locked(self.path):
+            keys = _read(self.path) if self.path.exists() else {}
+            yield keys
+            self._write(keys)
 
     def _write(self, keys: dict[str, Key]) -> None:
         rows = [key._asdict() | {"limits": key.limits._asdict()} for key in keys.values()]
