@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +215,42 @@ def test_keys_are_hashed_and_a_rotated_one_ends_after_its_grace(tmp_path: Path) 
         ring.revoke("nobody")
     with pytest.raises(ValueError, match="small letters"):
         ring.add("../acme")
+
+
+@pytest.mark.parametrize("hours", ["-5", "nan", "1e300", "inf", "8761"])
+def test_a_grace_that_cannot_be_is_refused(tmp_path: Path, hours: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ring = KeyRing(tmp_path / "keys.json")
+    key, secret = ring.add("acme")
+    assert cli.main(["serve", "keys", "rotate", key.id, "--keys", str(ring.path), f"--grace={hours}"]) == 2
+    assert re.fullmatch(r"sizing-xlsx: grace is [^;\n]+; it must be from 0 to 8,760 hours\.\n", capsys.readouterr().err)
+    assert ring.find(secret) == key
+
+
+def test_a_list_of_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve", "keys", "list", "--keys", str(tmp_path / "missing.json")]) == 2
+    assert re.fullmatch(r"sizing-xlsx: keys is \S+missing\.json, which is no file; [^\n]+\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: text[:50], "line 5 is no JSON"),
+        (lambda text: "[]", 'it is not {"keys": […]}'),
+        (lambda text: '{"keys": 8}', 'it is not {"keys": […]}'),
+        (lambda text: '{"keys": [8]}', "key 1 must have id, tenant, hash, "),
+        (lambda text: text.replace('"revoked"', '"revoke"'), "key 1 must have id, tenant, hash, "),
+        (lambda text: text.replace('"revoked": false', '"revoked": "no"'), "revoked of key 1 must be true or false"),
+        (lambda text: text.replace('"rate": 20.0', '"rate": null'), "rate of key 1, limits must be a number"),
+        (lambda text: text.replace('"burst"', '"bursts"'), "key 1, limits must have rate, burst, batch, body"),
+        (lambda text: "[" * 100_000, "it is nested too deep"),
+    ],
+)
+def test_a_damaged_file_of_keys_says_what_is_wrong(tmp_path: Path, damage: Callable[[str], str], words: str) -> None:
+    ring = KeyRing(tmp_path / "keys.json")
+    ring.add("acme")
+    ring.path.write_text(damage(ring.path.read_text()))
+    with pytest.raises(ValueError, match=re.escape(f"is no file of API keys: {words}")):
+        KeyRing(ring.path).all()
 
 
 def test_changes_of_keys_side_by_side_are_all_kept(tmp_path: Path) -> None:

@@ -135,6 +135,8 @@ def run_keys(options: argparse.Namespace) -> int:
         raise ValueError("keys is empty; name the file of keys with --keys")
     ring = KeyRing(Path(path))
     if options.action == "list":
+        if not ring.path.is_file():
+            raise ValueError(f"keys is {ring.path}, which is no file; name the one that `serve keys add` made")
         printed(_table(ring))
         return 0
     if options.action == "add":
