@@ -72,6 +72,12 @@ def run(options: argparse.Namespace) -> int:
         if file and not Path(file).is_file():
             raise ValueError(f"{file} is no file; name one, or make keys with `sizing-xlsx serve keys add`")
     KeyRing(Path(settings.keys)).all()  # a file that is damaged is refused now
+    if Path(settings.state).exists() and not Path(settings.state).is_dir():
+        raise ValueError(f"state is {settings.state}, which is a file; it must be a folder, which is made if need be")
+    if settings.workers > 1:  # one that fails at its start would be started again for ever
+        from .app import Service
+
+        Service(settings).warm()
     with tempfile.TemporaryDirectory(prefix="sizing-xlsx-") as folder:
         settings = settings._replace(run=folder)
         os.environ[ENVIRONMENT] = settings.to_json()
