@@ -291,6 +291,52 @@ def test_serve_without_keys_or_certificate_is_refused_in_one_sentence(
         assert re.fullmatch(r"sizing-xlsx: [^\n]+\.\n", capsys.readouterr().err)
 
 
+@pytest.mark.parametrize(
+    ("cert", "key", "words"),
+    [
+        ("none.pem", "one/key.pem", "cert is none.pem, which is no file; it must be the TLS certificate in PEM"),
+        ("one/cert.pem", "none.pem", "key is none.pem, which is no file; it must be the private key of the TLS cert"),
+        (
+            "text.pem",
+            "one/key.pem",
+            "cert is text.pem, which holds no certificate; it must be a TLS certificate in PEM",
+        ),
+        ("one/key.pem", "one/key.pem", "cert is one/key.pem, which holds no certificate; "),
+        ("one/cert.pem", "text.pem", "key is text.pem, which holds no private key that can be read; "),
+        ("one/cert.pem", "one/cert.pem", "key is one/cert.pem, which holds no private key that can be read; "),
+        ("one/cert.pem", "locked.pem", "key is locked.pem, which holds no private key that can be read; "),
+        ("one/cert.pem", "two/key.pem", "key is two/key.pem, which belongs to another certificate than one/cert.pem; "),
+    ],
+)
+def test_a_wrong_certificate_is_refused_by_the_name_of_its_setting(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cert: str,
+    key: str,
+    words: str,
+) -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    from sizing_xlsx import cli
+    from sizing_xlsx.server.certificate import self_signed
+
+    monkeypatch.chdir(tmp_path)
+    Served(tmp_path)
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        self_signed(tmp_path / folder)
+    (tmp_path / "text.pem").write_text("no PEM\n")
+    secret = serialization.load_pem_private_key((tmp_path / "one" / "key.pem").read_bytes(), None)
+    kept = serialization.BestAvailableEncryption(b"password")
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    (tmp_path / "locked.pem").write_bytes(secret.private_bytes(*form, kept))
+    assert cli.main(["serve", "--keys", "keys.json", "--cert", cert, "--key", key]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"sizing-xlsx: {words}")
+    assert re.fullmatch(r"[^\n]+\.\n", said)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(
     ("setting", "words"),
