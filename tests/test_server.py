@@ -146,6 +146,32 @@ def test_odd_numbers_and_texts_spoil_nothing(client: TestClient, served: Served,
     assert reply.status_code in (200, 400)
 
 
+@pytest.mark.parametrize("half", [r"\ud800", r"\uDFFF", r"a\ud83d b", r"\ude00\ud83d"])
+def test_half_a_character_spoils_its_own_call_alone(client: TestClient, served: Served, half: str) -> None:
+    texts = [("GPU_FITS", [half, "L4", 1, 64]), ("GPU_FITS", ["Llama-3.1-8B", [[half]], 1, 64])]
+    texts += [("MODEL_FROM_CONFIG", [half * 100]), (half, []), FITS]
+    body = json.dumps(calls(*texts)).replace(r"\\u", r"\u")
+    reply = client.post("/v1/calls", content=body, headers=signed(served.user))
+    assert reply.status_code == 200
+    *refused, fits = reply.json()["answers"]
+    assert [answer["error"] for answer in refused[:3]] == ["#VALUE!"] * 3
+    assert "error" in refused[3]
+    assert "value" in fits
+
+
+@pytest.mark.parametrize("more", ["NaN", "1e999", "-Infinity", "[" * 100_000, "9" * 5_000, "]"])
+def test_half_a_character_excuses_nothing_else(client: TestClient, served: Served, more: str) -> None:
+    body = rf'{{"calls": [{{"function": "GPU_FITS", "arguments": ["\ud800", {more}]}}]}}'
+    assert client.post("/v1/calls", content=body, headers=signed(served.user)).status_code == 400
+
+
+def test_a_whole_character_may_be_written_as_a_pair(client: TestClient, served: Served) -> None:
+    body = r'{"calls": [{"function": "GPU_FITS", "arguments": ["\ud83d\ude00", "L4", 1, 64]}]}'
+    (answer,) = client.post("/v1/calls", content=body, headers=signed(served.user)).json()["answers"]
+    assert answer["error"] == "#N/A"
+    assert "\U0001f600" in answer["message"]
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"{", b"[" * 100_000, b'{"a":' * 9_000, b"NaN", b'{"version": NaN}', b'{"version": 1e999}', b"\xff", b"null"],

@@ -207,6 +207,12 @@ test("a table comes as rows, what is unknown as an empty text", async () => {
   assert.deepEqual(JSON.parse(JSON.stringify(found)), [["Card", "GB"], ["L4", ""]]);
 });
 
+test("half a character is sent as the sign for one that is none, a whole one as it is", async () => {
+  const { fits, requests } = world();
+  await fits("a\ud83d", [["\ude00b"]], "\ud83d\ude00");
+  assert.deepEqual(JSON.parse(requests[0].options.body).calls[0].arguments, ["a\ufffd", [["\ufffdb"]], "\ud83d\ude00"]);
+});
+
 test("ranges, entities and numbers that are none arrive as cells", async () => {
   const { fits, requests } = world();
   await fits([["a", ""]], { basicValue: 8, type: "Double" }, NaN, 3);

@@ -47,8 +47,9 @@ const SizingFunctions = (() => {
   const cell = (value) => {
     if (value === undefined || value === "") return null;
     if (Array.isArray(value)) return value.map((row) => (Array.isArray(row) ? row.map(cell) : [cell(row)]));
+    if (typeof value === "string") return value.replace(/\p{Surrogate}/gu, "\ufffd"); // half a character is no JSON
     if (typeof value === "number" && !Number.isFinite(value)) return null;
-    if (value !== null && typeof value === "object") return "basicValue" in value ? cell(value.basicValue) : String(value);
+    if (value !== null && typeof value === "object") return "basicValue" in value ? cell(value.basicValue) : cell(String(value));
     return value;
   };
 
