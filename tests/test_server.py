@@ -9,7 +9,9 @@ import logging
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,10 @@ from starlette.testclient import TestClient
 from sizing_xlsx import cli, functions
 from sizing_xlsx.functions import Fault, registered
 from sizing_xlsx.functions.batch import ANSWERS
+from sizing_xlsx.functions.desk import Desk
 from sizing_xlsx.functions.signature import TABLE, described
+from sizing_xlsx.presets.catalogue import load_presets
+from sizing_xlsx.presets.own import with_own
 from sizing_xlsx.server.app import create
 from sizing_xlsx.server.files import write_whole
 from sizing_xlsx.server.guard import LOG
@@ -141,6 +146,32 @@ def test_odd_numbers_and_texts_spoil_nothing(client: TestClient, served: Served,
     assert reply.status_code in (200, 400)
 
 
+@pytest.mark.parametrize("half", [r"\ud800", r"\uDFFF", r"a\ud83d b", r"\ude00\ud83d"])
+def test_half_a_character_spoils_its_own_call_alone(client: TestClient, served: Served, half: str) -> None:
+    texts = [("GPU_FITS", [half, "L4", 1, 64]), ("GPU_FITS", ["Llama-3.1-8B", [[half]], 1, 64])]
+    texts += [("MODEL_FROM_CONFIG", [half * 100]), (half, []), FITS]
+    body = json.dumps(calls(*texts)).replace(r"\\u", r"\u")
+    reply = client.post("/v1/calls", content=body, headers=signed(served.user))
+    assert reply.status_code == 200
+    *refused, fits = reply.json()["answers"]
+    assert [answer["error"] for answer in refused[:3]] == ["#VALUE!"] * 3
+    assert "error" in refused[3]
+    assert "value" in fits
+
+
+@pytest.mark.parametrize("more", ["NaN", "1e999", "-Infinity", "[" * 100_000, "9" * 5_000, "]"])
+def test_half_a_character_excuses_nothing_else(client: TestClient, served: Served, more: str) -> None:
+    body = rf'{{"calls": [{{"function": "GPU_FITS", "arguments": ["\ud800", {more}]}}]}}'
+    assert client.post("/v1/calls", content=body, headers=signed(served.user)).status_code == 400
+
+
+def test_a_whole_character_may_be_written_as_a_pair(client: TestClient, served: Served) -> None:
+    body = r'{"calls": [{"function": "GPU_FITS", "arguments": ["\ud83d\ude00", "L4", 1, 64]}]}'
+    (answer,) = client.post("/v1/calls", content=body, headers=signed(served.user)).json()["answers"]
+    assert answer["error"] == "#N/A"
+    assert "\U0001f600" in answer["message"]
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"{", b"[" * 100_000, b'{"a":' * 9_000, b"NaN", b'{"version": NaN}', b'{"version": 1e999}', b"\xff", b"null"],
@@ -210,6 +241,61 @@ def test_keys_are_hashed_and_a_rotated_one_ends_after_its_grace(tmp_path: Path) 
         ring.revoke("nobody")
     with pytest.raises(ValueError, match="small letters"):
         ring.add("../acme")
+
+
+@pytest.mark.parametrize("hours", ["-5", "nan", "1e300", "inf", "8761"])
+def test_a_grace_that_cannot_be_is_refused(tmp_path: Path, hours: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ring = KeyRing(tmp_path / "keys.json")
+    key, secret = ring.add("acme")
+    assert cli.main(["serve", "keys", "rotate", key.id, "--keys", str(ring.path), f"--grace={hours}"]) == 2
+    assert re.fullmatch(r"sizing-xlsx: grace is [^;\n]+; it must be from 0 to 8,760 hours\.\n", capsys.readouterr().err)
+    assert ring.find(secret) == key
+
+
+def test_a_list_of_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve", "keys", "list", "--keys", str(tmp_path / "missing.json")]) == 2
+    assert re.fullmatch(r"sizing-xlsx: keys is \S+missing\.json, which is no file; [^\n]+\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: text[:50], "line 5 is no JSON"),
+        (lambda text: "[]", 'it is not {"keys": […]}'),
+        (lambda text: '{"keys": 8}', 'it is not {"keys": […]}'),
+        (lambda text: '{"keys": [8]}', "key 1 must have id, tenant, hash, "),
+        (lambda text: text.replace('"revoked"', '"revoke"'), "key 1 must have id, tenant, hash, "),
+        (lambda text: text.replace('"revoked": false', '"revoked": "no"'), "revoked of key 1 must be true or false"),
+        (lambda text: text.replace('"rate": 20.0', '"rate": null'), "rate of key 1, limits must be a number"),
+        (lambda text: text.replace('"burst"', '"bursts"'), "key 1, limits must have rate, burst, batch, body"),
+        (lambda text: "[" * 100_000, "it is nested too deep"),
+    ],
+)
+def test_a_damaged_file_of_keys_says_what_is_wrong(tmp_path: Path, damage: Callable[[str], str], words: str) -> None:
+    ring = KeyRing(tmp_path / "keys.json")
+    ring.add("acme")
+    ring.path.write_text(damage(ring.path.read_text()))
+    with pytest.raises(ValueError, match=re.escape(f"is no file of API keys: {words}")):
+        KeyRing(ring.path).all()
+
+
+def test_changes_of_keys_side_by_side_are_all_kept(tmp_path: Path) -> None:
+    """Several processes add, rotate and revoke at once: none writes back what another has changed meanwhile."""
+    file = tmp_path / "keys.json"
+    code = (
+        "import sys; from pathlib import Path; from sizing_xlsx.server.keys import KeyRing\n"
+        "ring = KeyRing(Path(sys.argv[1]))\n"
+        "for at in range(30):\n"
+        "    key = ring.add('acme', note=sys.argv[2])[0]\n"
+        "    ring.rotate(key.id)\n"
+        "    ring.revoke(key.id)\n"
+    )
+    root = Path(__file__).parent.parent
+    working = [subprocess.Popen([sys.executable, "-c", code, str(file), str(at)], cwd=root) for at in range(3)]
+    assert [each.wait(60) for each in working] == [0, 0, 0]
+    found = list(KeyRing(file).all().values())
+    assert Counter(key.note for key in found) == {"0": 30, "1": 30, "2": 30}
+    assert all(key.revoked for key in found)
 
 
 def test_keys_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -394,6 +480,29 @@ def test_uploads_have_a_size(served: Served) -> None:
     assert wide.put("/v1/presets", json=many, headers=signed(served.admin)).status_code == 422
     assert wide.put("/v1/presets", json={"files": []}, headers=signed(served.admin)).status_code == 422
     assert wide.put("/v1/presets", json={"files": [CARD, CARD]}, headers=signed(served.admin)).status_code == 422
+
+
+def test_an_upload_holds_so_many_cards_and_no_more(served: Served, tmp_path: Path) -> None:
+    few = TestClient(create(served.settings(upload_entries=3, state=str(tmp_path))), base_url=ORIGIN)
+    cards = [CARD | {"text": "name,usable_gb\n" + "".join(f"Rack {at},60\n" for at in range(n))} for n in (2, 3)]
+    put = [few.put("/v1/presets", json={"files": [file, MODEL]}, headers=signed(served.admin)) for file in cards]
+    assert [reply.status_code for reply in put] == [200, 422]
+    assert put[1].json()["error"].startswith("the upload holds 4 models, cards and layer forms; it may hold 3 ")
+    assert few.get("/v1/presets", headers=signed(served.admin)).json()["version"] == 1
+
+
+def test_the_digest_reads_each_file_once_and_tells_files_apart(tmp_path: Path) -> None:
+    """The row of each card of a file holds the file's whole text: read for each, 20,000 cards were gigabytes."""
+    digests = []
+    for note in ("one", "two"):
+        rows = "".join(f"Rack {at},60\n" for at in range(3_000))
+        (tmp_path / "cards.csv").write_text(f"name,usable_gb\n{rows}{note},60\n")
+        desk = Desk(with_own(load_presets(), gpus=[tmp_path / "cards.csv"]))
+        tracemalloc.start()
+        digests.append(desk.digest)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000  # bytes; 3,000 times 37 kB is more
+        tracemalloc.stop()
+    assert digests[0] != digests[1]
 
 
 # ---------------------------------------------------------------------- what Excel reads

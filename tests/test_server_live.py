@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
 import ssl
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -22,7 +24,7 @@ import pytest
 pytest.importorskip("fastapi", reason='needs the extra "server"')
 httpx = pytest.importorskip("httpx", reason="needs httpx")
 
-from server_tools import Served, calls, running, signed  # noqa: E402
+from server_tools import ROOT, Served, calls, running, signed  # noqa: E402
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and sockets as on Unix")
 
@@ -287,3 +289,82 @@ def test_serve_without_keys_or_certificate_is_refused_in_one_sentence(
     ):
         assert cli.main(["serve", *options]) == 2
         assert re.fullmatch(r"sizing-xlsx: [^\n]+\.\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "words"),
+    [
+        ("none.pem", "one/key.pem", "cert is none.pem, which is no file; it must be the TLS certificate in PEM"),
+        ("one/cert.pem", "none.pem", "key is none.pem, which is no file; it must be the private key of the TLS cert"),
+        (
+            "text.pem",
+            "one/key.pem",
+            "cert is text.pem, which holds no certificate; it must be a TLS certificate in PEM",
+        ),
+        ("one/key.pem", "one/key.pem", "cert is one/key.pem, which holds no certificate; "),
+        ("one/cert.pem", "text.pem", "key is text.pem, which holds no private key that can be read; "),
+        ("one/cert.pem", "one/cert.pem", "key is one/cert.pem, which holds no private key that can be read; "),
+        ("one/cert.pem", "locked.pem", "key is locked.pem, which holds no private key that can be read; "),
+        ("one/cert.pem", "two/key.pem", "key is two/key.pem, which belongs to another certificate than one/cert.pem; "),
+    ],
+)
+def test_a_wrong_certificate_is_refused_by_the_name_of_its_setting(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cert: str,
+    key: str,
+    words: str,
+) -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    from sizing_xlsx import cli
+    from sizing_xlsx.server.certificate import self_signed
+
+    monkeypatch.chdir(tmp_path)
+    Served(tmp_path)
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        self_signed(tmp_path / folder)
+    (tmp_path / "text.pem").write_text("no PEM\n")
+    secret = serialization.load_pem_private_key((tmp_path / "one" / "key.pem").read_bytes(), None)
+    kept = serialization.BestAvailableEncryption(b"password")
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    (tmp_path / "locked.pem").write_bytes(secret.private_bytes(*form, kept))
+    assert cli.main(["serve", "--keys", "keys.json", "--cert", cert, "--key", key]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"sizing-xlsx: {words}")
+    assert re.fullmatch(r"[^\n]+\.\n", said)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ('gpus = ["wrong.csv"]', r"\S*wrong\.csv, line 1 has the column "),
+        ('gpus = ["none.csv"]', r"\S*none\.csv"),
+        ('models = ["wrong.json"]', r"\S*wrong\.json"),
+        ('layer_forms = ["wrong.toml"]', r"\S*wrong\.toml"),
+        ('presets = "empty"', r"\S*empty"),
+        ('state = "wrong.csv"', r"state is \S*wrong\.csv, which is a file; it must be a folder"),
+    ],
+)
+def test_wrong_files_of_the_settings_end_the_service_in_one_sentence(
+    tmp_path: Path, workers: int, setting: str, words: str
+) -> None:
+    """Whatever the number of workers: their parent would start them again for ever."""
+    served = Served(tmp_path)
+    (tmp_path / "wrong.csv").write_text("name,memory\nRack 8,60\n")
+    (tmp_path / "wrong.json").write_text("{")
+    (tmp_path / "wrong.toml").write_text("a = [")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "serve.toml").write_text(f'keys = "{served.ring.path}"\nworkers = {workers}\n{setting}\n')
+    command = [sys.executable, "-m", "sizing_xlsx", "serve", "--port", "0", "--config", "serve.toml"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path, env=environment, text=True) as process:
+        try:
+            said = process.communicate(timeout=30)[1]
+        finally:
+            process.terminate()
+    assert process.returncode == 2, said
+    assert re.fullmatch(rf"sizing-xlsx: {words}[^\n]*\.\n", said), said

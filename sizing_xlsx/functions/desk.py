@@ -20,7 +20,7 @@ from .vocabulary import Keyword, Vocabulary, vocabulary
 
 if TYPE_CHECKING:
     from ..formula.job import Job
-    from ..presets.catalogue import Presets
+    from ..presets.catalogue import OwnRow, Presets
 
 Values = Mapping[str, Any]
 JOB, DEFAULT_JOB = "job", "LoRA"
@@ -30,6 +30,12 @@ WHAT = {  # table -> what one of its rows is
 }  # fmt: skip
 LONGEST_REMEMBERED = 200  # characters
 CATALOGUE = ("models", "training_models", "gpus")  # a name that these lack is unknown, not wrong
+
+
+def _without_files(rows: Sequence[OwnRow]) -> tuple[OwnRow, ...]:
+    """Rows with a hash in place of their file's text, which all cards of a file share; each text is read once."""
+    hashes = {text: hashlib.sha256(text.encode()).hexdigest() for text in {row.content for row in rows}}
+    return tuple(row._replace(content=hashes[row.content]) for row in rows)
 
 
 class Desk:
@@ -56,7 +62,8 @@ class Desk:
         from .. import __version__
 
         content = hashlib.sha256(f"{__version__} {self.vocabulary!r}".encode())
-        for name, part in zip(self.presets._fields, self.presets, strict=True):
+        presets = self.presets._replace(own=_without_files(self.presets.own))
+        for name, part in zip(presets._fields, presets, strict=True):
             parts = part.values() if isinstance(part, dict) else (part,)
             content.update(name.encode())
             for each in parts:

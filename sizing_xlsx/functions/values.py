@@ -13,6 +13,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _ERROR = re.compile(
     r"#(N/A|VALUE!|REF!|DIV/0!|NUM!|NAME\?|NULL!|SPILL!|CALC!|GETTING_DATA|BUSY!|FIELD!|BLOCKED!|CONNECT!)"
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 LONGEST_TEXT = 32_767  # characters of a cell
 
 
@@ -24,7 +25,7 @@ def is_blank(value: Any) -> bool:
 def cell(argument: str, value: Any) -> Any:
     """What one cell holds, or None for a blank one; of a range, the single cell.
 
-    Fault for an error, for several cells, and for a text longer than a cell's.
+    Fault for an error, for several cells, and for a text longer than a cell's or with half a character.
     """
     while isinstance(value, (list, tuple)):
         if len(value) != 1:
@@ -38,6 +39,8 @@ def cell(argument: str, value: Any) -> Any:
         text = value.strip()
         if len(text) > LONGEST_TEXT:
             raise Fault(WRONG, f"{argument} has {len(text):,} characters; it must have at most {LONGEST_TEXT:,}")
+        if _SURROGATE.search(text):
+            raise Fault(WRONG, f"{argument} holds half a character, a lone surrogate; type the text anew")
         if _ERROR.fullmatch(text):
             raise Fault(WRONG, f"{argument} is the error {text}; mend the cell that it comes from")
         return text

@@ -136,7 +136,7 @@ class Service:
         if settings.models or settings.gpus or settings.layer_forms:
             base = with_own(base, settings.models, settings.gpus, settings.layer_forms, unknown="list")
         self.settings = settings
-        self.tenants = Tenants(Path(settings.state), base)
+        self.tenants = Tenants(Path(settings.state), base, settings.upload_entries)
         self.metrics = Metrics(Path(settings.run) if settings.run else None)
         self.threads = ThreadPoolExecutor(THREADS, "calls")
         self.turns = Turns(THREADS, WAITING_OF_A_KEY, WAITING)

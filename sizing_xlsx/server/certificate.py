@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import ssl
 from pathlib import Path
 
 from .files import write_whole
 
 DAYS = 90
+
+
+def check_pair(cert: Path, key: Path) -> None:
+    """ValueError, with the setting, the file and what is right, unless they are a certificate and its key in PEM."""
+    for file in (cert, key):
+        file.open("rb").close()  # one that may not be read: OpenSSL's error has no name
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_verify_locations(cert)
+    except ssl.SSLError:
+        raise ValueError(f"cert is {cert}, which holds no certificate; it must be a TLS certificate in PEM") from None
+    try:
+        context.load_cert_chain(cert, key, password="")  # without one OpenSSL asks at the terminal
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ValueError(f"key is {key}, which belongs to another certificate than {cert}; name its own") from None
+        words = "it must be the certificate's private key in PEM, without a password"
+        raise ValueError(f"key is {key}, which holds no private key that can be read; {words}") from None
 
 
 def self_signed(folder: Path, names: tuple[str, ...] = ("localhost",)) -> tuple[Path, Path]:

@@ -19,6 +19,11 @@ DEV_FOLDER = ".sizing-xlsx-dev"
 SHUTDOWN_SECONDS = 10
 KEEP_ALIVE_SECONDS = 20
 LONGEST_HEAD = 16_384  # bytes of a request's head
+FILES = {  # settings that name one -> what it must be
+    "keys": "the file of API keys, which `sizing-xlsx serve keys add` makes",
+    "cert": "the TLS certificate in PEM",
+    "key": "the private key of the TLS certificate in PEM",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -63,15 +68,25 @@ def run(options: argparse.Namespace) -> int:
         import uvicorn
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f'serve needs {error.name}; pip install "sizing-xlsx[server]"') from None
+    from .certificate import check_pair
     from .keys import KeyRing
 
     fields = ("host", "port", "workers", "cert", "key", "keys", "origin")
     given = {field: getattr(options, field) for field in fields}
     settings = _dev(given) if options.dev else settings_of(options.config, given)
-    for file in (settings.keys, settings.cert, settings.key):
+    for field, right in FILES.items():
+        file = getattr(settings, field)
         if file and not Path(file).is_file():
-            raise ValueError(f"{file} is no file; name one, or make keys with `sizing-xlsx serve keys add`")
+            raise ValueError(f"{field} is {file}, which is no file; it must be {right}")
+    if settings.cert:
+        check_pair(Path(settings.cert), Path(settings.key))
     KeyRing(Path(settings.keys)).all()  # a file that is damaged is refused now
+    if Path(settings.state).exists() and not Path(settings.state).is_dir():
+        raise ValueError(f"state is {settings.state}, which is a file; it must be a folder, which is made if need be")
+    if settings.workers > 1:  # one that fails at its start would be started again for ever
+        from .app import Service
+
+        Service(settings).warm()
     with tempfile.TemporaryDirectory(prefix="sizing-xlsx-") as folder:
         settings = settings._replace(run=folder)
         os.environ[ENVIRONMENT] = settings.to_json()
@@ -135,6 +150,8 @@ def run_keys(options: argparse.Namespace) -> int:
         raise ValueError("keys is empty; name the file of keys with --keys")
     ring = KeyRing(Path(path))
     if options.action == "list":
+        if not ring.path.is_file():
+            raise ValueError(f"keys is {ring.path}, which is no file; name the one that `serve keys add` made")
         printed(_table(ring))
         return 0
     if options.action == "add":

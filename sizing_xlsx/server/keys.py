@@ -12,13 +12,16 @@ import json
 import re
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
-from .files import Watched, write_whole
+from .files import Watched, locked, write_whole
 
 TENANT = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _KEY = re.compile(r"sx_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+LONGEST_GRACE_HOURS = 365 * 24
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
 
@@ -82,31 +85,47 @@ class KeyRing:
         identity = secrets.token_hex(6)
         secret = _secret(identity)
         key = Key(identity, tenant, _hash(secret), admin, limits, time.strftime("%Y-%m-%d", time.gmtime()), note=note)
-        self._write({**self.all(), identity: key})
+        with self._changing() as keys:
+            keys[identity] = key
         return key, secret
 
     def revoke(self, identity: str) -> Key:
         """End a key at once, its former text too; ValueError where there is none."""
-        key = self._known(identity)._replace(revoked=True, former="", former_until=0.0)
-        self._write({**self.all(), identity: key})
+        with self._changing() as keys:
+            key = self._known(keys, identity)._replace(revoked=True, former="", former_until=0.0)
+            keys[identity] = key
         return key
 
     def rotate(self, identity: str, grace_hours: float = 0.0) -> tuple[Key, str]:
-        """A new text for a key; the former counts for some hours more. ValueError for none, and for a revoked one."""
-        key = self._known(identity)
-        if key.revoked:
-            raise ValueError(f"key {identity} is revoked; add a new one")
+        """A new text for a key; the former counts for some hours more, at most a year.
+
+        ValueError for hours that cannot be, for no such key, and for a revoked one.
+        """
+        if not 0 <= grace_hours <= LONGEST_GRACE_HOURS:  # nan too
+            raise ValueError(f"grace is {grace_hours:g}; it must be from 0 to {LONGEST_GRACE_HOURS:,} hours")
         secret = _secret(identity)
         until = time.time() + grace_hours * 3600 if grace_hours > 0 else 0.0
-        new = key._replace(hash=_hash(secret), former=key.hash if until else "", former_until=until)
-        self._write({**self.all(), identity: new})
+        with self._changing() as keys:
+            key = self._known(keys, identity)
+            if key.revoked:
+                raise ValueError(f"key {identity} is revoked; add a new one")
+            new = key._replace(hash=_hash(secret), former=key.hash if until else "", former_until=until)
+            keys[identity] = new
         return new, secret
 
-    def _known(self, identity: str) -> Key:
-        found = self.all().get(identity)
+    def _known(self, keys: dict[str, Key], identity: str) -> Key:
+        found = keys.get(identity)
         if found is None:
             raise ValueError(f"key is {identity!r}; {self.path} has none of that id")
         return found
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Key]]:
+        """The keys as they are now, written back with the changes made to them; changes come one after another."""
+        with locked(self.path):
+            keys = _read(self.path) if self.path.exists() else {}
+            yield keys
+            self._write(keys)
 
     def _write(self, keys: dict[str, Key]) -> None:
         rows = [key._asdict() | {"limits": key.limits._asdict()} for key in keys.values()]
@@ -123,8 +142,41 @@ def _hash(secret: str) -> str:
 
 def _read(path: Path) -> dict[str, Key]:
     try:
-        rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["keys"]
-        keys = [Key(**{**row, "limits": Limits(**row["limits"])}) for row in rows]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no file of API keys: {type(error).__name__}; restore it from a copy") from None
+        content = json.loads(path.read_text(encoding="utf-8"))
+        rows = content.get("keys") if isinstance(content, dict) else None
+        if not isinstance(rows, list):
+            raise ValueError('it is not {"keys": […]}')
+        keys = [_row(f"key {number}", row) for number, row in enumerate(rows, 1)]
+    except UnicodeDecodeError:
+        raise ValueError(_damaged(path, "it is no text in UTF-8")) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(_damaged(path, f"line {error.lineno} is no JSON")) from None
+    except RecursionError:
+        raise ValueError(_damaged(path, "it is nested too deep")) from None
+    except ValueError as error:
+        raise ValueError(_damaged(path, str(error))) from None
     return {key.id: key for key in keys}
+
+
+def _damaged(path: Path, why: str) -> str:
+    return f"{path} is no file of API keys: {why}; restore it from a copy"
+
+
+def _row(place: str, row: Any) -> Key:
+    fields = _fields(place, row, Key)
+    return Key(**{**fields, "limits": Limits(**_fields(f"{place}, limits", fields["limits"], Limits))})
+
+
+def _fields(place: str, row: Any, kind: type[Key] | type[Limits]) -> dict[str, Any]:
+    """A row of the file, found to have the fields of a kind, each of its type; ValueError with what is wrong."""
+    if not isinstance(row, dict) or row.keys() != set(kind._fields):
+        raise ValueError(f"{place} must have {', '.join(kind._fields)}, and nothing else")
+    for field, right in get_type_hints(kind).items():
+        value, words = row[field], _WORDS.get(right)
+        taken = (int, float) if right is float else right
+        if words and (not isinstance(value, taken) or (isinstance(value, bool) and right is not bool)):
+            raise ValueError(f"{field} of {place} must be {words}")  # the value may be a key
+    return row
+
+
+_WORDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}

@@ -18,7 +18,8 @@ class Settings(NamedTuple):
     """keys: the file of API keys. state: the folder of tenants' presets. origin: what users' Excel calls the service.
 
     models, gpus, layer_forms: files added to the catalogue for every tenant. connections: at most, a worker.
-    request_seconds: from the first byte of a request to its last. An empty origin is https and the Host asked for.
+    request_seconds: from the first byte of a request to its last. upload_entries: models, cards and layer forms of an
+    upload, at most. An empty origin is https and the Host asked for.
     """
 
     keys: str = ""
@@ -38,6 +39,7 @@ class Settings(NamedTuple):
     connections: int = 512
     request_seconds: float = 15.0
     upload_bytes: int = 2_000_000
+    upload_entries: int = 2_000
     open_metrics: bool = False
     run: str = ""
 
@@ -61,8 +63,11 @@ def from_json(text: str) -> Settings:
     return Settings()._replace(**content)
 
 
-LEAST = {"port": 0, "workers": 1, "connections": 8, "request_seconds": 1, "upload_bytes": 1_000}
-MOST = {"port": 65_535, "workers": 64, "connections": 20_000, "request_seconds": 300, "upload_bytes": 50_000_000}
+LEAST = {"port": 0, "workers": 1, "connections": 8, "request_seconds": 1, "upload_bytes": 1_000, "upload_entries": 1}
+MOST = {
+    "port": 65_535, "workers": 64, "connections": 20_000, "request_seconds": 300, "upload_bytes": 50_000_000,
+    "upload_entries": 20_000,
+}  # fmt: skip
 
 
 def settings_of(path: Path | None, given: dict[str, Any]) -> Settings:

@@ -40,10 +40,13 @@ class Upload(NamedTuple):
 
 
 class Tenants:
-    """The catalogue of each tenant, and its desk. folder: one folder a tenant, below it one a version."""
+    """The catalogue of each tenant, and its desk. folder: one folder a tenant, below it one a version.
 
-    def __init__(self, folder: Path, base: Presets) -> None:
-        self.folder, self.base = folder, base
+    most_entries: models, cards and layer forms of an upload.
+    """
+
+    def __init__(self, folder: Path, base: Presets, most_entries: int) -> None:
+        self.folder, self.base, self.most_entries = folder, base, most_entries
         self.common = Desk(base)
         self._current: dict[str, Watched[int]] = {}
         self._desks: OrderedDict[tuple[str, int], Desk] = OrderedDict()
@@ -92,7 +95,9 @@ class Tenants:
             for file in files:
                 (made / file.kind).mkdir(parents=True, exist_ok=True)
                 (made / file.kind / file.name).write_text(file.text, encoding="utf-8", newline="")
-            desk = Desk(_checked(self.base, made))
+            presets = _checked(self.base, made)
+            self._check_entries(len(presets.own) - len(self.base.own))
+            desk = Desk(presets)
             for job in ("lora", "training"):
                 desk.job(job)
             made.rename(home / str(number))
@@ -111,6 +116,11 @@ class Tenants:
         if number and number not in self._numbers(tenant):
             raise Refused(404, f"version is {number}; no upload of that number is kept")
         write_whole(self._folder(tenant) / CURRENT, json.dumps({"version": number}).encode())
+
+    def _check_entries(self, number: int) -> None:
+        if number > self.most_entries:
+            words = f"it may hold {self.most_entries:,} (the setting upload_entries)"
+            raise Refused(422, f"the upload holds {number:,} models, cards and layer forms; {words}")
 
     def _folder(self, tenant: str) -> Path:
         if not TENANT.fullmatch(tenant):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..functions import Fault
 LONGEST_NAME = 64
 MOST_ARGUMENTS = 255  # Excel's own bound
 CELLS = (str, int, float, bool, type(None))
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # of a pair too, as some clients write what is beyond U+FFFF
 NOT_FINITE = {"error": "#VALUE!", "message": "the result is no finite number"}
 
 
@@ -30,12 +32,33 @@ def parsed(body: bytes) -> Any:
     try:
         return from_json(body, allow_inf_nan=False, cache_strings="keys")
     except ValueError:
-        raise Refused(400, "the body is no JSON, is nested too deep, or holds a number that is not finite") from None
+        raise _no_json() from None
+
+
+def _parsed_with_halves(body: bytes) -> Any:
+    r"""The same, where texts may hold halves of a character, `\ud800`: the calls that hold one are refused alone."""
+    if not _HALF.search(body):
+        return parsed(body)
+    try:
+        return json.loads(body.decode(), parse_float=_number, parse_constant=_number)
+    except (ValueError, RecursionError):
+        raise _no_json() from None
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("not finite")
+    return number
+
+
+def _no_json() -> Refused:
+    return Refused(400, "the body is no JSON, is nested too deep, or holds a number that is not finite")
 
 
 def calls_of(body: bytes, most: int) -> list[tuple[str, list[Any]]]:
     """The calls of a request, of each the name and the arguments; Refused with the place that is wrong."""
-    content = parsed(body)
+    content = _parsed_with_halves(body)
     calls = content.get("calls") if isinstance(content, dict) and len(content) == 1 else None
     if not isinstance(calls, list):
         raise Refused(422, 'the body is of another form; it must be {"calls": [{"function": …, "arguments": […]}, …]}')

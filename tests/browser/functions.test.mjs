@@ -13,16 +13,19 @@ class ExcelError extends Error {
   }
 }
 
-/** The script in a world of its own. replies: what the server says in turn, a function of the calls or a status. */
-const world = ({ key = "sx_key", replies = [] } = {}) => {
+/** The script in a world of its own. replies: what the server says in turn, a function of the calls or a status.
+    limits: of the key, as the server tells them and keeps to; requests are those for calls. */
+const world = ({ key = "sx_key", replies = [], limits = { batch: 500, body: 1000000 }, toldLimits = limits } = {}) => {
   const store = new Map(key ? [["sizing-xlsx.key", key]] : []);
   const requests = [];
   const associated = {};
   const data = { hash: "one" };
   const fetch = async (address, options) => {
+    if (address === "v1/me") return { ok: Boolean(toldLimits), json: async () => ({ limits: toldLimits }) };
     const { calls } = JSON.parse(options.body);
     requests.push({ address, options, calls });
-    const reply = replies.length ? replies.shift() : "answer";
+    const tooMuch = calls.length > limits.batch || Buffer.byteLength(options.body) > limits.body;
+    const reply = tooMuch ? 413 : replies.length ? replies.shift() : "answer";
     if (reply === "down") throw new TypeError("no connection");
     const status = typeof reply === "number" ? reply : 200;
     const answers = calls.map(typeof reply === "function" ? reply : (call) => ({ value: call.arguments.join("+") }));
@@ -38,6 +41,7 @@ const world = ({ key = "sx_key", replies = [] } = {}) => {
     setTimeout,
     clearTimeout,
     AbortController,
+    TextEncoder,
     localStorage: {
       getItem: (name) => store.get(name) ?? null,
       setItem: (name, value) => store.set(name, value),
@@ -91,11 +95,54 @@ test("many calls are parted into requests of 500", async () => {
   assert.deepEqual(requests.map(({ calls }) => calls.length), [500, 500, 201]);
 });
 
-test("long texts are parted by size", async () => {
-  const { fits, requests } = world();
-  await Promise.all(Array.from({ length: 60 }, (_, at) => fits("x".repeat(30000), at)));
-  assert.ok(requests.length >= 2);
-  assert.ok(requests.every(({ options }) => options.body.length < 1000000));
+for (const [letter, name] of [["x", "long texts"], ["\u6f22", "long texts of three bytes a letter"]]) {
+  test(`${name} are parted by size`, async () => {
+    const { fits, requests } = world();
+    const values = await Promise.all(Array.from({ length: 60 }, (_, at) => fits(letter.repeat(30000), at)));
+    assert.deepEqual(values, Array.from({ length: 60 }, (_, at) => `${letter.repeat(30000)}+${at}`));
+    const sizes = requests.map(({ options }) => Buffer.byteLength(options.body));
+    assert.ok(sizes.length >= 2);
+    assert.ok(sizes.every((size) => size <= 900000));
+    assert.equal(requests.flatMap(({ calls }) => calls).length, 60);
+  });
+}
+
+test("requests keep to the limits of the key", async () => {
+  const { fits, requests } = world({ limits: { batch: 100, body: 1500 } });
+  const values = await Promise.all(Array.from({ length: 300 }, (_, at) => fits("a", at)));
+  assert.deepEqual(values, Array.from({ length: 300 }, (_, at) => `a+${at}`));
+  assert.ok(requests.every(({ calls }) => calls.length <= 100));
+  const sizes = requests.map(({ options }) => Buffer.byteLength(options.body));
+  assert.ok(sizes.every((size) => size <= 1500));
+  assert.equal(requests.flatMap(({ calls }) => calls).length, 300);
+});
+
+test("the limits of a key are asked once, and again after another has signed in", async () => {
+  const limits = { batch: 3, body: 1000000 };
+  const { fits, requests, SizingFunctions } = world({ limits });
+  await Promise.all(Array.from({ length: 6 }, (_, at) => fits("a", at)));
+  await Promise.all(Array.from({ length: 6 }, (_, at) => fits("b", at)));
+  assert.deepEqual(requests.map(({ calls }) => calls.length), [3, 3, 3, 3]);
+  limits.batch = 6;
+  SizingFunctions.signIn("sx_other");
+  await Promise.all(Array.from({ length: 6 }, (_, at) => fits("c", at)));
+  assert.equal(requests.at(-1).calls.length, 6);
+});
+
+for (const [toldLimits, name] of [[null, "are not told"], [{ batch: 400, body: 1000000 }, "have become less"]]) {
+  test(`where limits ${name}, what is too much is sent in halves`, async () => {
+    const { fits, requests } = world({ limits: { batch: 100, body: 1000000 }, toldLimits });
+    const values = await Promise.all(Array.from({ length: 300 }, (_, at) => fits("a", at)));
+    assert.deepEqual(values, Array.from({ length: 300 }, (_, at) => `a+${at}`));
+    assert.deepEqual(requests.map(({ calls }) => calls.length), [300, 150, 150, 75, 75, 75, 75]);
+  });
+}
+
+test("one call that is too long alone shows the server's sentence, and spoils no other", async () => {
+  const { fits } = world({ limits: { batch: 500, body: 500 } });
+  const [long, short] = [fits("x".repeat(600)), fits("a")];
+  assert.deepEqual(await refused(long), ["#VALUE!", "refused so"]);
+  assert.equal(await short, "a");
 });
 
 test("answers are kept until the server's data change", async () => {
@@ -158,6 +205,12 @@ test("a table comes as rows, what is unknown as an empty text", async () => {
   const { associated } = world({ replies: [() => ({ value: [["Card", "GB"], ["L4", null]] })] });
   const found = await associated["GPU.LIST"](null, {});
   assert.deepEqual(JSON.parse(JSON.stringify(found)), [["Card", "GB"], ["L4", ""]]);
+});
+
+test("half a character is sent as the sign for one that is none, a whole one as it is", async () => {
+  const { fits, requests } = world();
+  await fits("a\ud83d", [["\ude00b"]], "\ud83d\ude00");
+  assert.deepEqual(JSON.parse(requests[0].options.body).calls[0].arguments, ["a\ufffd", [["\ufffdb"]], "\ud83d\ude00"]);
 });
 
 test("ranges, entities and numbers that are none arrive as cells", async () => {

@@ -5,9 +5,10 @@
 
 const SizingFunctions = (() => {
   const WAIT_MS = 15;
-  const MOST_CALLS = 500;
-  const MOST_BYTES = 900000;
+  const MOST = { batch: 500, body: 900000 }; // calls and bytes of a request, where the key's own limits are not less
+  const AROUND = '{"calls":[]}'.length;
   const TIMEOUT_MS = 30000;
+  const LIMITS_TIMEOUT_MS = 5000;
   const RETRY_MS = 400;
   const KEEP_MS = 60000;
   const MOST_KEPT = 20000;
@@ -20,6 +21,7 @@ const SizingFunctions = (() => {
   let waiting = [];
   let timer = null;
   let data = "";
+  let limits = null; // a promise of those of the key, once asked
   const underWay = new Map();
   const kept = new Map();
 
@@ -34,6 +36,7 @@ const SizingFunctions = (() => {
     if (text) localStorage.setItem(storageName(), text);
     else localStorage.removeItem(storageName());
     kept.clear();
+    limits = null;
   };
 
   const fault = (code, message) => {
@@ -44,8 +47,9 @@ const SizingFunctions = (() => {
   const cell = (value) => {
     if (value === undefined || value === "") return null;
     if (Array.isArray(value)) return value.map((row) => (Array.isArray(row) ? row.map(cell) : [cell(row)]));
+    if (typeof value === "string") return value.replace(/\p{Surrogate}/gu, "\ufffd"); // half a character is no JSON
     if (typeof value === "number" && !Number.isFinite(value)) return null;
-    if (value !== null && typeof value === "object") return "basicValue" in value ? cell(value.basicValue) : String(value);
+    if (value !== null && typeof value === "object") return "basicValue" in value ? cell(value.basicValue) : cell(String(value));
     return value;
   };
 
@@ -68,23 +72,40 @@ const SizingFunctions = (() => {
   const settled = (answer) =>
     answer.error ? Promise.reject(fault(answer.error, answer.message)) : Promise.resolve(shown(answer.value));
 
-  const sendAll = () => {
+  const sendAll = async () => {
     timer = null;
     const all = waiting;
     waiting = [];
-    let batch = [];
+    const asked = (limits ??= limitsOfKey());
+    const told = await asked;
+    if (!told && limits === asked) limits = null; // asked anew the next time
+    const least = (name) => Math.min(told?.[name] || MOST[name], MOST[name]);
+    parted(all, { batch: least("batch"), body: least("body") }).forEach(answerAll);
+  };
+
+  /** The limits of the key, as the server tells them; null where it does not. */
+  const limitsOfKey = async () => {
+    const secret = key();
+    const reply = secret ? await once("v1/me", { method: "GET" }, secret, LIMITS_TIMEOUT_MS) : null;
+    return reply && reply.ok ? reply.json().then((me) => me.limits, () => null) : null;
+  };
+
+  /** Calls in parts, each of which a request may hold. */
+  const parted = (calls, most) => {
+    const parts = [];
     let bytes = 0;
-    for (const each of all) {
-      const size = 3 * each.text.length;
-      if (batch.length && (batch.length === MOST_CALLS || bytes + size > 3 * MOST_BYTES)) {
-        answerAll(batch);
-        batch = [];
-        bytes = 0;
+    for (const each of calls) {
+      const size = new TextEncoder().encode(each.text).length + 1; // a comma
+      const last = parts[parts.length - 1];
+      if (last && last.length < most.batch && bytes + size <= most.body) {
+        last.push(each);
+        bytes += size;
+      } else {
+        parts.push([each]);
+        bytes = AROUND + size;
       }
-      batch.push(each);
-      bytes += size;
     }
-    if (batch.length) answerAll(batch);
+    return parts;
   };
 
   const answerAll = async (batch) => {
@@ -92,6 +113,12 @@ const SizingFunctions = (() => {
     try {
       answers = await ask(`{"calls":[${batch.map((each) => each.text).join(",")}]}`);
     } catch (error) {
+      if (error.tooMuch && batch.length > 1) { // the key's limits are others now
+        limits = null;
+        const half = Math.ceil(batch.length / 2);
+        await Promise.all([batch.slice(0, half), batch.slice(half)].map(answerAll));
+        return;
+      }
       answers = batch.map(() => ({ error: error.code || "#N/A", message: error.words || DOWN, passing: true }));
     }
     batch.forEach((each, at) => {
@@ -113,16 +140,19 @@ const SizingFunctions = (() => {
   const ask = async (body) => {
     const secret = key();
     if (!secret) throw refusal(SIGN_IN);
-    let reply = await once(body, secret);
+    const request = { method: "POST", body };
+    let reply = await once("v1/calls", request, secret, TIMEOUT_MS);
     if (reply === null || reply.status === 429 || reply.status >= 500) {
       const asked = reply ? Number(reply.headers.get("Retry-After")) * 1000 : 0;
       await new Promise((done) => setTimeout(done, Math.min(asked || 0, 5000) + RETRY_MS * (0.5 + Math.random())));
-      reply = await once(body, secret);
+      reply = await once("v1/calls", request, secret, TIMEOUT_MS);
     }
     if (reply === null) throw refusal(DOWN);
     if (reply.status === 401) throw refusal(SIGN_IN);
     if (reply.status === 429 || reply.status === 503) throw refusal(BUSY);
-    if (reply.status === 413 || reply.status === 422) throw refusal((await reply.json()).error, "#VALUE!");
+    if (reply.status === 413 || reply.status === 422) {
+      throw Object.assign(refusal((await reply.json()).error, "#VALUE!"), { tooMuch: reply.status === 413 });
+    }
     if (!reply.ok) throw refusal(DOWN);
     const content = await reply.json();
     if (content.data !== data) {
@@ -132,14 +162,13 @@ const SizingFunctions = (() => {
     return content.answers;
   };
 
-  const once = async (body, secret) => {
+  const once = async (address, request, secret, milliseconds) => {
     const stop = new AbortController();
-    const late = setTimeout(() => stop.abort(), TIMEOUT_MS);
+    const late = setTimeout(() => stop.abort(), milliseconds);
     try {
-      return await fetch("v1/calls", {
-        method: "POST",
+      return await fetch(address, {
+        ...request,
         headers: { "Content-Type": "application/json", Authorization: `Bearer ${secret}` },
-        body,
         signal: stop.signal,
         credentials: "omit",
         cache: "no-store",
