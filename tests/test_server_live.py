@@ -256,12 +256,17 @@ def test_a_batch_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
             "vocab_size": 9,
         }
     )
-    body = calls(*[("MODEL_FROM_CONFIG", [config.replace("9", str(9 + at))]) for at in range(200)])
-    with running(tmp_path, "--keys", str(served.ring.path)) as (url, _, process), ThreadPoolExecutor(1) as pool:
-        reply = pool.submit(httpx.post, f"{url}/v1/calls", json=body, headers=signed(served.user), timeout=60)
-        time.sleep(0.15)
+    body = calls(*[("MODEL_FROM_CONFIG", [config.replace("9", str(9 + at))]) for at in range(500)])
+    with (
+        running(tmp_path, "--keys", str(served.ring.path)) as (url, _, process),
+        ThreadPoolExecutor(1) as pool,
+        httpx.Client(timeout=60) as client,
+    ):
+        assert client.get(f"{url}/health").status_code == 200  # the connection is there
+        reply = pool.submit(client.post, f"{url}/v1/calls", json=body, headers=signed(served.user))
+        time.sleep(0.3)
         process.send_signal(signal.SIGTERM)
-        assert len(reply.result().json()["answers"]) == 200
+        assert len(reply.result().json()["answers"]) == 500
         assert process.wait(20) in (0, -signal.SIGTERM)
 
 
