@@ -136,9 +136,13 @@ def _common(desk: Desk) -> str:
     """The arguments of a job, once: most functions share them."""
     fits = registered()["GPU_FITS"]
     rows = "".join(_row(argument) for argument in described(fits, desk))
-    return f"## Arguments of a job\n\nThey come in this order and are named alike everywhere.\n\n{_TABLE_HEAD}{rows}"
+    return f"## Arguments of a job\n\n{_OF_A_JOB}\n\n{_TABLE_HEAD}{rows}"
 
 
+_OF_A_JOB = """\
+They come in this order and are named alike everywhere. The job sets what its kind is known by (QLoRA an NF4 base, DoRA
+its method); an argument that is given counts before that, so QLoRA with a bf16 base is LoRA. What the kind of job has
+no use for, such as the rank of IA3, changes nothing. A workbook's own LAMBDA names answer the job of that workbook."""
 _TABLE_HEAD = "| argument | what it is | what it may be |\n|---|---|---|\n"
 
 
