@@ -33,6 +33,7 @@ LONGEST_FIRST = (
     "test_trace.py",
     "test_kept_tensors.py",
     "test_cluster.py",
+    "test_workbook_engines.py",
     "test_language.py",
 )  # side by side, they end together
 
