@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
 
-from .measure import Line
+from .measure import Line, printed_seconds
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 CALLS, LIMIT_S = 1_000, 0.5
 # xlwings runs as on Windows, with pywin32 stood in for: in a process of its own, so that nothing leaks.
 PROGRAM = """
@@ -41,14 +36,7 @@ def lines(repeats: int) -> list[Line]:
     """The calls, where xlwings is installed; one-cell ranges for model, card and batch size, a number besides."""
     if not find_spec("xlwings"):
         return []
-    done = subprocess.run(
-        (sys.executable, "-c", PROGRAM.format(repeats=repeats, calls=CALLS)),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(CHECKOUT), str(CHECKOUT / "tests")))},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    taken = [float(line) for line in done.stdout.split()]
+    taken = printed_seconds(PROGRAM.format(repeats=repeats, calls=CALLS))
     return [
         Line(
             f"{CALLS:,} GPU_FITS through xlwings",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -14,9 +11,8 @@ from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook.build import write_book
 from sizing_xlsx.workbook.template import load_template
 
-from .measure import Line
+from .measure import Line, printed_seconds
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 CELLS, LIMIT_S = 10_000, 4.0
 # The workbook is cut down to what its names read, as its other sheets are recalculated too. In a process of its own,
 # as the cutting is a part of the tests.
@@ -52,14 +48,7 @@ def lines(repeats: int) -> list[Line]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "lora.xlsx"
         write_book(path, "lora", load_template("lora"), load_presets())
-        done = subprocess.run(
-            (sys.executable, "-c", PROGRAM.format(repeats=repeats, cells=CELLS), str(path)),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(CHECKOUT), str(CHECKOUT / "tests")))},
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-    taken = [float(line) for line in done.stdout.split()]
+        taken = printed_seconds(PROGRAM.format(repeats=repeats, cells=CELLS), str(path))
     return [
         Line(
             f"{CELLS:,} GPU_FITS by LAMBDA in IronCalc",

@@ -5,10 +5,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 class Line(NamedTuple):
@@ -34,6 +40,18 @@ def seconds(candidates: Mapping[str, Callable[[], Any]], repeats: int) -> dict[s
             taken[name].append(process_time() - start)
             del result
     return taken
+
+
+def printed_seconds(program: str, *arguments: str) -> list[float]:
+    """The figures that a program prints, one a line, in a process of its own that finds the helpers of the tests."""
+    done = subprocess.run(
+        (sys.executable, "-c", program, *arguments),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(CHECKOUT), str(CHECKOUT / "tests")))},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return [float(line) for line in done.stdout.split()]
 
 
 def keep_memory() -> None:

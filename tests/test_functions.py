@@ -236,7 +236,7 @@ def test_names_of_arguments_count_without_regard_to_case(capsys: pytest.CaptureF
 
 def test_arguments_that_only_another_job_has_are_left_out() -> None:
     desk = functions.default_desk()
-    of = {job: {one.name: one for one in described(registered()["GPU_FITS"], desk, (job,))} for job in JOBS}
+    of = {job: {one.name: one for one in described(registered()["GPU_FITS"], desk, job)} for job in JOBS}
     assert "lora_rank" in of["lora"] and "lora_rank" not in of["training"]
     assert (of["lora"]["job"].default, of["training"]["job"].default) == ("LoRA", "Training")
     assert (of["lora"]["batch_size"].default, of["training"]["batch_size"].default) == ("8", "256")

@@ -139,7 +139,7 @@ def facts_of(book: Book) -> set[str]:
     desk = Desk(presets)
     for function in registered().values():  # what they are is said with them
         found |= {function.name, function.help, brief(function, ""), *functions_list.texts_of(book, function, desk)}
-        for argument in described(function, desk, (book.job.name,)):
+        for argument in described(function, desk, book.job.name):
             found |= {argument.name, argument.help, allowed_of(argument)}
     for symbol in (*(symbol for symbol, _, _ in book.derived), *book.sentences):
         found |= {symbol.replace("_", " ").capitalize(), book.label_of(symbol)}

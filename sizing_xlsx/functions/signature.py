@@ -62,14 +62,12 @@ class Function(NamedTuple):
         return (*self.begins, *(own.name for own in self.own), *self.ends)
 
 
-ANY_JOB = ("lora", "training")
-
-
-def described(function: Function, desk: Desk, jobs: tuple[str, ...] = ANY_JOB) -> list[Argument]:
+def described(function: Function, desk: Desk, only: str = "") -> list[Argument]:
     """The arguments of a function with their facts, from the declarations of the inputs that they are.
 
-    jobs: those that the function answers where it stands; arguments that only others have are left out.
+    only: the one job that the function answers where it stands; arguments that it has not are left out.
     """
+    jobs = (only,) if only else tuple(dict.fromkeys(word.job for word in desk.vocabulary.jobs.values()))
     found = [_described(function, at, name, desk, jobs) for at, name in enumerate(function.arguments)]
     return [argument for argument in found if argument is not None]
 

@@ -29,10 +29,8 @@ _DIGITS = 12  # significant digits that every program keeps of a number
 
 def shape(formula: str) -> str:
     """The shape of a formula, given without its equals sign."""
-    return _shape(_ROW.sub("1", formula))
+    formula = _ROW.sub("1", formula)
 
-
-def _shape(formula: str) -> str:
     def piece(found: re.Match[str]) -> str:
         if found["text"] is not None:
             return found[0]
@@ -53,7 +51,7 @@ def _shape(formula: str) -> str:
 @lru_cache(maxsize=16384)
 def _code(formula: str) -> int:
     """The number of a formula without the numbers of its rows."""
-    return zlib.crc32(("=" + _shape(formula)).encode()) or 1
+    return zlib.crc32(("=" + shape(formula)).encode()) or 1
 
 
 def digest(value: Value, formula: str | None = None) -> int:

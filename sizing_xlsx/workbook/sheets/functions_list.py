@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...functions import registered
 from ...functions.desk import DEFAULT_JOB, JOB, Desk
 from ...functions.page import allowed_of, answer, brief, formula, shown
-from ...functions.signature import ANY_JOB, TABLE, Function, described
+from ...functions.signature import TABLE, Function, described
 from .. import lambdas, page
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def write(book: Book) -> None:
     row = page.section(ws, styles, row + 2, last_column=last, name=words["job"], put=put, space_below=False)
     for column, label in enumerate(words["job_columns"], 1):
         put(row, column, label, styles["th" if column == 1 else "th_i"])
-    jobs = (book.job.name,) if book.provider == lambdas.LAMBDA else ANY_JOB
-    for argument in described(registered()["GPU_FITS"], desk, jobs):
+    only = book.job.name if book.provider == lambdas.LAMBDA else ""
+    for argument in described(registered()["GPU_FITS"], desk, only):
         row += 1
         facts = (argument.help, allowed_of(argument))
         ws.set_row(row, page.wrapped_height(*((text, widths[at]) for at, text in enumerate(facts, 2))))
