@@ -69,7 +69,8 @@ def column_widths(look: Look, kind: str, last_column: int | None = None) -> list
         return list(sheet["widths"])
     if last_column is None or last_column < 2:
         raise ValueError(f"last_column is {last_column!r}; a {kind} sheet needs the right gutter's, 2 or more")
-    columns = [sheet["column"]] * (last_column - 2)
+    first = sheet.get("first", ())
+    columns = [*first, *[sheet["column"]] * (last_column - 2 - len(first))]
     return [sheet["gutter"], sheet["name"], *columns, sheet["end"]]
 
 

@@ -149,7 +149,7 @@ def write(book: Book) -> None:
     lookups = book.lookups = Lookups(book)
     widest = max(len(columns) for columns in lookups.columns.values())
     page.plain_sheet(
-        book, TITLE, kind="wide", last_column=4 + max(widest, len(lookups.plan.inputs)), stamp=False,
+        book, TITLE, kind=TITLE, last_column=4 + max(widest, len(lookups.plan.inputs)), stamp=False,
         sentence=book.template["functions"]["lookups"], rows_repeated=(0, 1), freeze=(2, 2),
     )  # fmt: skip
     _lists(book, lookups)
