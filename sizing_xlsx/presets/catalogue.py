@@ -221,7 +221,11 @@ GPU_UNITS = {
     "usable_bytes": "bytes",
     "matmul_workspace_bytes": "bytes",
     "release_year": "count",
-    "price_usd_per_hour": "USD",
+    "bf16_dense_tflops": "count",
+    "fp32_tflops": "count",
+    "power_w": "W",
+    "interconnect_gb_per_s": "GB per second",
+    "price_usd_per_hour": "USD per hour",
     "cuda": "count",
 }
 STORAGE_UNITS = {
