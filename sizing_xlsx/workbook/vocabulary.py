@@ -93,6 +93,8 @@ VOCABULARY: Mapping[str, str] = {
         tiles.run tiles.run_note tiles.cards tiles.cards_note tiles.rent tiles.own tiles.tokens tiles.file
         tiles.file_note
         budget.name budget.note budget.columns[6] budget.total budget.rows* budget.all*
+        speeds.name speeds.note speeds.columns[7] speeds.one{run,model} speeds.several{run,model,cards}
+        speeds.source{source} speed_methods*
     """,
     "checks": """
         title pass empty error as_text traced_sum published_sum wrong_input{input,typed,allowed}

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...formula.declare import Whole
 from ...formula.primitives import joined
+from ...formula.render import column_name
 from .. import page
+from ..book import Raw
 from ..inputs import typed_style, write_input
 from ..page import Tile
-from ..words import filled, sentence
+from ..words import filled, quoted, sentence
 from .checks import shown_message
 
 if TYPE_CHECKING:
+    from ...formula.table import Table
     from ..book import Book
 
 TITLE = "Time and cost"
@@ -52,6 +55,7 @@ def write(book: Book) -> None:
             breaks.append(row)
         row = _table(book, row, last, table)
     row = _budget(book, row, last)
+    row = _speeds(book, row, last)
     page.print_area(ws, row, last, breaks)
 
 
@@ -82,6 +86,11 @@ def _strip(book: Book, last: int) -> None:
 
 
 def _section(book: Book, row: int, last: int, entry: Mapping[str, Any], number: Any = None) -> int:
+    note = book.shown(book.sym(entry["note"]))
+    return _plain_section(book, row, last, {**entry, "note": note}, number)
+
+
+def _plain_section(book: Book, row: int, last: int, entry: Mapping[str, Any], number: Any = None) -> int:
     return page.section(
         book.sheet(TITLE),
         book.styles,
@@ -90,7 +99,7 @@ def _section(book: Book, row: int, last: int, entry: Mapping[str, Any], number: 
         name=entry["name"],
         put=book.putter(book.sheet(TITLE)),
         number=number,
-        note=book.shown(book.sym(entry["note"])),
+        note=entry["note"],
         note_column=_HELP if number else _UNIT,
         space_below=number is not None,
     )
@@ -178,3 +187,56 @@ def _budget(book: Book, row: int, last: int) -> int:
         page.fill_row(ws, row, _WORDS + 1, last - 1, styles[f"{form}_help"])
         row += 1
     return row
+
+
+def _speeds(book: Book, row: int, last: int) -> int:
+    """Published speeds of this job's methods, each beside what its reached share gives, computed in the row."""
+    ws, styles, words = book.sheet(TITLE), book.styles, book.template["effort"]["speeds"]
+    put, shares = book.putter(ws), book.job.tables["reached_shares"]
+    rows = [run for run in book.presets.speeds if run["method"] in book.template["effort"]["speed_methods"]]
+    if not rows:
+        return row
+    peaks, cards = column_name("gpus", "bf16_dense_tflops"), column_name("gpus", None)
+    row = _head(book, _plain_section(book, row, last, words), words["columns"])
+    for column in range(_FIFTH, last):
+        put(row - 1, column, words["columns"][column - 1], styles["th_r"])
+    for run in rows:
+        ws.set_row(row, book.look["rows"]["table"])
+        at = row + 1
+        measured = run["tokens_per_second_per_card"]
+        attention = run["layers"] * run["query_width"] * run["sequence_length"]
+        share, formula = _share(shares, run)
+        passes, form = (4, "(2+2)") if run["method"] == shares.keys[0] else (3, "(2+1)")
+        gpus = book.job.tables["gpus"]
+        peak = gpus.bf16_dense_tflops[gpus.row_of(run["card"])] * book.values["one_tflops"]
+        expected = share * peak / (book.values["multiply_add"] * (passes * run["working_parameters"] + 4 * attention))
+        of_card = f"INDEX({peaks},MATCH({quoted(run['card'])},{cards},0))*{book.cell_name('one_tflops')}"
+        flop = f"Multiply_Add*({form}*$F{at}+2*Attention_Products*$G{at})"
+        model = run["model"].rpartition("/")[2]
+        name = words["several" if run["cards"] > 1 else "one"]
+        slots = {"run": run["id"], "model": model} | ({"cards": str(run["cards"])} if run["cards"] > 1 else {})
+        put(row, _LABEL, filled(name, **slots), styles.variant("r_label", shrink=True))
+        put(row, _VALUE, measured, styles["r_calc0"])
+        put(row, _UNIT, Raw(f"=$H{at}*{of_card}/({flop})", expected), styles["r_calc0"])
+        put(row, _HELP, Raw(f"=$D{at}/$C{at}-1", expected / measured - 1), styles["r_err"])
+        put(row, _FIFTH, run["working_parameters"], styles["r_calc0"])
+        put(row, _WORDS, attention, styles["r_calc0"])
+        put(row, last - 1, Raw(formula, share), styles["r_share"])
+        row += 1
+    for source in dict.fromkeys(filled(words["source"], source=run["source"]) for run in rows):
+        put(row, _LABEL, source, styles["help"])
+        row += 1
+    return row
+
+
+def _share(shares: Table, run: Mapping[str, Any]) -> tuple[float, str]:
+    """The reached share of a run's method, and the formula that gives it."""
+    at = shares.row_of(run["method"])
+    place = "1+2" if at > 2 else str(at)
+    formula = f"=INDEX({column_name('reached_shares', 'expected')},{place})"
+    if run["cards"] == 1:
+        return shares.expected[at], formula
+    return (
+        shares.expected[at] * shares.kept_by_several[at],
+        f"{formula}*INDEX({column_name('reached_shares', 'kept_by_several')},{place})",
+    )
