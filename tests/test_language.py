@@ -844,6 +844,8 @@ ONLY_IN = {
     ("training", "attention_kernels", "keeps_masks"),
     ("training", "attention_kernels", "score_bytes"),
     ("training", "attention_kernels", "traced"),
+    # which 16-bit type is computed in matters for a base that is stored in one
+    ("training", "compute_precisions", "half_type"),
 }
 ALL_COLUMNS = [(name, *place) for name in JOBS for place in columns_of(name)]
 

@@ -92,7 +92,7 @@ VOCABULARY: Mapping[str, str] = {
         title{title} units* sentences* steps* tables*
         tiles.run tiles.run_note tiles.cards tiles.cards_note tiles.rent tiles.own tiles.tokens tiles.file
         tiles.file_note
-        budget.name budget.note budget.columns[6] budget.total budget.rows* budget.all*
+        budget.name budget.note* budget.columns[6] budget.total budget.rows* budget.all*
         speeds.name speeds.note speeds.columns[7] speeds.one{run,model} speeds.several{run,model,cards}
         speeds.source{source} speed_methods*
     """,
