@@ -14,7 +14,7 @@ from ..formula.expression import Expr
 from ..formula.partial import literal
 from ..formula.primitives import when
 from ..formula.render import column_name
-from ..functions import kinds, of_jobs, of_models, registered
+from ..functions import kinds, of_jobs, of_models, of_runs, registered
 from ..functions.chain import Column, Terms, shared, stages, terms
 from ..functions.desk import CATALOGUE, JOB, Desk
 from ..functions.signature import Function
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 LAMBDA, NO_ONE = "lambda", "none"
 PROVIDERS = (LAMBDA, "udf", "addin", NO_ONE)  # who answers =GPU_FITS(...): one for each workbook, or nobody
 BEGIN = "Functions_"  # of the names that the functions themselves use
-QUICK, FULL = f"{BEGIN}Quick_", f"{BEGIN}Full_"
+QUICK, FULL, TIME = f"{BEGIN}Quick_", f"{BEGIN}Full_", f"{BEGIN}Time_"
 # What may vary in the short chains, which answer the calls that planners write most; all else is as the job has it.
 # There is one for each common kind of job and each state of checkpointing: that leaves a third of the formulas.
 COMMON = ("base_model", "gpu_choice", "batch_size", "sequence_length", "lora_rank")
 SWITCH = "activation_checkpointing"
 _WRONG = 'VALUE("x")'
+_RUN_INPUTS = (of_runs.TOKENS, *of_runs.RUN)
 _NONE = -1.0  # in place of a figure that the deciding accounting has not
 
 
@@ -48,6 +49,8 @@ class Plan(NamedTuple):
     results: dict[tuple[str, str], Expr]
     quick: dict[tuple[int, int], Terms]  # by the rows of the keyword and of checkpointing, from 1
     full: Terms
+    runs: tuple[str, ...]  # the functions of a run
+    run: Terms  # what they choose from; they alone take the inputs of a run
     figures: dict[str, Expr]  # of models: term -> over columns of Lookups
     columns: dict[str, Column]  # of Lookups
 
@@ -79,10 +82,24 @@ def plan(book: Book) -> Plan:
         (*of_models.components_of(desk, job.name).values(), *of_models.model_fields_of(desk, job.name).values())
     )
     models = _chain(job, [job.symbol(term) for term in shown], ["base_model"], choices, "model_part")
-    (models, full, *others), columns = shared([models, full, *quick.values()])
+    of_run = {name: function.formula for name, function in registered().items() if _is_of_run(function)}
+    trees = [
+        when(job.symbol(formula.known) > 0, tree := formula.function(*map(job.symbol, formula.terms)), _none_of(tree))
+        for formula in of_run.values()
+    ]
+    run = _chain(job, trees, [*inputs, *_RUN_INPUTS], choices, "run_part")
+    (models, full, *others, run), columns = shared([models, full, *quick.values(), run])
     quick = dict(zip(quick, others, strict=True))
     figures = dict(zip(shown, models.results, strict=True))
-    return Plan(desk, job, keywords, inputs, choices, results, quick, full, figures, columns)
+    return Plan(desk, job, keywords, inputs, choices, results, quick, full, tuple(of_run), run, figures, columns)
+
+
+def _is_of_run(function: Function) -> bool:
+    return isinstance(function.formula, kinds.OfRun)
+
+
+def _none_of(tree: Expr) -> Expr:
+    return literal(_NONE, tree.unit)
 
 
 def _chain(
@@ -149,7 +166,9 @@ def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     for (word, state), chain in plan.quick.items():
         found += _stages(plan, chain, _quick_name(word, state), lookups)
     found += _stages(plan, plan.full, FULL, lookups)
+    found += _stages(plan, plan.run, TIME, lookups)
     found += [(f"{BEGIN}Job", _job_call(plan, lookups)), (f"{BEGIN}Common", _common_call(plan, lookups))]
+    found.append((f"{BEGIN}Run", _job_call(plan, lookups, plan.run, TIME, _RUN_INPUTS)))
     for function in registered().values():
         text = _public(plan, lookups, function)
         if text:
@@ -232,22 +251,32 @@ def _number(job: Job, domain: Whole | Number, value: str) -> str:
 
 
 # ---------------------------------------------------------------------- the calls that all functions share
-def _job_call(plan: Plan, lookups: Lookups) -> str:
-    """Functions_Job: any result of a job from all arguments; blank ones are empty texts."""
-    vocabulary = plan.desk.vocabulary
+def _job_call(
+    plan: Plan, lookups: Lookups, chain: Terms | None = None, begin: str = FULL, of_run: Sequence[str] = ()
+) -> str:
+    """Functions_Job: any result of a job from all arguments; blank ones are empty texts.
+
+    chain, begin: what it calls, and how its stages are named. of_run: inputs that the sheet Time and cost gives where
+    no argument does.
+    """
+    vocabulary, chain = plan.desk.vocabulary, chain or plan.full
     names = [*vocabulary.common, JOB, *vocabulary.rest]
     pairs = [("k_", _keyword(plan, lookups, p(JOB)))]
     given = {argument: f"{argument}_" for argument in names if plan.desk.input_of(argument) in plan.inputs}
     for argument, short in given.items():
         pairs.append((short, _resolved(plan, lookups, plan.desk.input_of(argument), p(argument), p("k_"))))
+    for key in of_run:
+        given[key] = f"{key}_"
+        found = _number(plan.job, plan.job.inputs[key].domain, p(key))  # type: ignore[arg-type]
+        pairs.append((f"{key}_", f"IF({BEGIN}Blank({p(key)}),{lookups.book.cell_name(key)},{found})"))
     foreign = [argument for argument in vocabulary.rest if argument not in given]
     checked = "".join(f",IF({BEGIN}Blank({p(name)}),0,{_WRONG})" for name in foreign)
     sums = ",".join(f"N({p(name)})" for name in ("k_", *given.values()))
     by_input = {plan.desk.input_of(argument): short for argument, short in given.items()}
-    handed = ",".join(p(by_input[key]) for key in plan.full.parameters)
+    handed = ",".join(p(by_input[key]) for key in chain.parameters)
     pairs.append(("all_", f"SUM({sums}{checked})"))
-    body = let(pairs, f"IF(ISERROR({p('all_')}),{p('all_')},{FULL}1({p('what')},{handed}))")
-    return function_of(("what", *names), body)
+    body = let(pairs, f"IF(ISERROR({p('all_')}),{p('all_')},{begin}1({p('what')},{handed}))")
+    return function_of(("what", *names, *of_run), body)
 
 
 def _keyword(plan: Plan, lookups: Lookups, value: str) -> str:
@@ -291,6 +320,8 @@ def _public(plan: Plan, lookups: Lookups, function: Function) -> str:
             return ""
         what = str(plan.position(function.name))
         return _declared(function, _called(plan, function, what))
+    if isinstance(formula, kinds.OfRun):
+        return _of_run(plan, function)
     if isinstance(formula, kinds.Picked):
         return _picked(plan, lookups, function, formula)
     if isinstance(formula, kinds.Boundary):
@@ -342,6 +373,16 @@ def _is_common(plan: Plan, function: Function) -> str:
         return "TRUE"
     same = ",".join(f'{p(JOB)}="{text}"' for text in texts)
     return f"IF(_xlfn.ISOMITTED({p(JOB)}),TRUE,OR({same}))"
+
+
+def _of_run(plan: Plan, function: Function) -> str:
+    """A figure of the run; #N/A where what it rests on is not known."""
+    vocabulary = plan.desk.vocabulary
+    names = (*vocabulary.common, JOB, *vocabulary.rest, *_RUN_INPUTS)
+    what = plan.runs.index(function.name) + 1
+    call = f"{BEGIN}Run({what},{','.join(_given(function, name) for name in names)})"
+    m = p("m_")
+    return _declared(function, let([("m_", call)], f"IF(ISERROR({m}),{m},IF({m}={_NONE:.15g},NA(),{m}))"))
 
 
 def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Picked) -> str:

@@ -75,7 +75,7 @@ class Lookups:
             found.setdefault(column.choice, {})[name] = column.tree
         used = {
             name
-            for chain in (*self.plan.quick.values(), self.plan.full)
+            for chain in (*self.plan.quick.values(), self.plan.full, self.plan.run)
             for tree in (*chain.trees.values(), *chain.results, *chain.rules)
             for name in names_in(tree)
         } | {name for tree in self.plan.figures.values() for name in names_in(tree)}
