@@ -89,7 +89,7 @@ VOCABULARY: Mapping[str, str] = {
         together.worst_run together.unexplained together.unexplained_error
     """,
     "effort": """
-        title{title} units* sentences* steps* tables*
+        title{title} units* formats* sentences* steps* tables*
         tiles.run tiles.run_note tiles.cards tiles.cards_note tiles.rent tiles.own tiles.tokens tiles.file
         tiles.file_note
         budget.name budget.note* budget.columns[6] budget.total budget.rows* budget.all*

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 TITLE = "Time and cost"
 _LABEL, _VALUE, _UNIT, _HELP, _FIFTH, _WORDS = 1, 2, 3, 4, 5, 6
 _WARNINGS = {"few_tokens": "tokens_suffice", "late_run": "run_in_time"}  # sentence -> the check whose words it is
-_FORMATS = {  # unit -> decimals
-    "share": "p1", "hours": "n2", "seconds": "n1", "days": "n1", "GB": "n2", "currency": "n2",
-    "currency per hour": "n2", "GB per second": "n1", "kW": "n2",
-}  # fmt: skip
-_TYPED = {"share": "n3", "currency per GB": "n3", "currency per kWh": "n3", "currency": "n0", "currency per day": "n0"}
 
 
 def say(book: Book) -> None:
@@ -114,17 +109,22 @@ def _unit(book: Book, unit: str) -> Any:
     return "" if unit == "text" else unit
 
 
+def _shown(book: Book, unit: str) -> str:
+    """The format of figures of a unit."""
+    return str(book.template["effort"]["formats"]["shown"].get(unit, "n0"))
+
+
 def _entry(book: Book, row: int, key: str) -> None:
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
     put = book.putter(ws)
     ws.set_row(row, book.look["rows"]["input"])
     if key in job.inputs:
         facts: Any = job.inputs[key]
-        write_input(book, ws, TITLE, row, _VALUE, key, styles.variant(typed_style(facts), **_typed_format(facts)))
+        write_input(book, ws, TITLE, row, _VALUE, key, styles.variant(typed_style(facts), **_typed_format(book, facts)))
         text = facts.help
     else:
         facts = job.terms[key]
-        put(row, _VALUE, book.shown(book.sym(key)), styles.variant("calc0", format=_FORMATS.get(facts.unit, "n0")))
+        put(row, _VALUE, book.shown(book.sym(key)), styles.variant("calc0", format=_shown(book, facts.unit)))
         text = facts.help
     unit = "" if getattr(getattr(facts, "domain", None), "day", False) else _unit(book, facts.unit)
     put(row, _LABEL, facts.label, styles["label"])
@@ -132,10 +132,14 @@ def _entry(book: Book, row: int, key: str) -> None:
     put(row, _HELP, text, styles["help"])
 
 
-def _typed_format(facts: Any) -> dict[str, Any]:
+def _typed_format(book: Book, facts: Any) -> dict[str, Any]:
     if isinstance(facts.domain, Whole):
         return {"format": "date"} if facts.domain.day else {}
-    return {"format": _TYPED.get(facts.unit, "n2")} if typed_style(facts) == "in_dec" else {}
+    return (
+        {"format": book.template["effort"]["formats"]["typed"].get(facts.unit, "n2")}
+        if typed_style(facts) == "in_dec"
+        else {}
+    )
 
 
 def _head(book: Book, row: int, names: Sequence[str]) -> int:
@@ -161,7 +165,7 @@ def _table(book: Book, row: int, last: int, table: Mapping[str, Any]) -> int:
                 put(row, column, "", styles[f"{form}_label"])
                 continue
             units.append(unit := job.unit_of(key))
-            style = styles.variant(f"{form}_calc3", format=_FORMATS.get(unit, "n0"))
+            style = styles.variant(f"{form}_calc3", format=_shown(book, unit))
             put(row, column, book.shown(book.sym(key)), style)
         put(row, _FIFTH, _unit(book, units[0]), styles[f"{form}_unit"])
         row += 1
@@ -181,7 +185,7 @@ def _budget(book: Book, row: int, last: int) -> int:
         for column, key in enumerate(cells, _VALUE):
             content = book.shown(book.sym(key)) if key else ""
             unit = book.job.unit_of(key) if key else ""
-            put(row, column, content, styles.variant(f"{form}_calc3", format=_FORMATS.get(unit, "n0")))
+            put(row, column, content, styles.variant(f"{form}_calc3", format=_shown(book, unit)))
         rule = stages.columns["stop_rule"][stage - 1] if stage else ""
         put(row, _WORDS, rule, styles.variant(f"{form}_help", indent=1, wrap=False))
         page.fill_row(ws, row, _WORDS + 1, last - 1, styles[f"{form}_help"])
