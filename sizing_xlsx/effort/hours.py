@@ -188,10 +188,16 @@ def run_hours_slow(speed_known: Any, data_hours: Any, occupied_hours_slow: Any) 
     return either(speed_known > 0, data_hours + occupied_hours_slow, "not known")
 
 
+@term("hours")
+def elapsed_hours(data_hours: Any, occupied_hours: Any) -> Any:
+    """From the first hour of data to the last checkpoint as expected, where a speed is known."""
+    return data_hours + occupied_hours
+
+
 @term("hours", label="Run, expected")
-def run_hours(speed_known: Any, data_hours: Any, occupied_hours: Any) -> Any:
+def run_hours(speed_known: Any, elapsed_hours: Any) -> Any:
     """From the first hour of data to the last checkpoint as expected; "not known" where no speed is."""
-    return either(speed_known > 0, data_hours + occupied_hours, "not known")
+    return either(speed_known > 0, elapsed_hours, "not known")
 
 
 @term("hours", label="Run, fast")
@@ -231,9 +237,9 @@ def days_left(deadline_day: Any, plan_day: Any, dates_entered: Any) -> Any:
 
 
 @term("days")
-def days_needed(data_hours: Any, occupied_hours: Any, hours_per_day: Any) -> Any:
+def days_needed(elapsed_hours: Any, hours_per_day: Any) -> Any:
     """Days that the run takes as expected, day and night."""
-    return (data_hours + occupied_hours) / hours_per_day
+    return elapsed_hours / hours_per_day
 
 
 @check("deadline_date is {days_left} days after today_date; it must not be before it")

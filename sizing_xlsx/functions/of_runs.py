@@ -52,10 +52,10 @@ def _of_run(unit: str, known: str, why: str, *examples: Mapping[str, Any]) -> Ca
     _EXAMPLE | {JOB: "QLoRA", "gpu_count": 8},
     _EXAMPLE | {"measured_tokens_per_second": 2000},
 )
-def TRAIN_HOURS(data_hours: Any, occupied_hours: Any) -> Any:
+def TRAIN_HOURS(elapsed_hours: Any) -> Any:
     """The hours of the run as expected: start-up, training by 4 to 8 FLOP a parameter and token, evaluation,
     checkpoints and interruptions."""
-    return data_hours + occupied_hours
+    return elapsed_hours
 
 
 @_of_run(
