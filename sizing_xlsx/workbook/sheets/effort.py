@@ -50,6 +50,7 @@ def write(book: Book) -> None:
             breaks.append(row)
         row = _table(book, row, last, table)
     row = _budget(book, row, last)
+    breaks.append(row)
     row = _speeds(book, row, last)
     page.print_area(ws, row, last, breaks)
 
