@@ -296,8 +296,30 @@ def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
             "",
             f"Usable capacity {capacity}, used by others {others}, headroom {gb('headroom_gb')}.",
             f"Largest batch size {batch:,}, largest sequence length {sequence:,}.",
+            "",
+            *effort_lines(known, values),
+            "",
             "All figures are calculated; 1 GB = 1,000,000,000 bytes.",
         )
+    )
+
+
+def effort_lines(known: dict[str, Any], values: dict[str, Any]) -> tuple[str, ...]:
+    """Time and cost of a sized job in a few lines; known: its inputs."""
+
+    def amount(key: str, unit: str, decimals: int) -> str:
+        value = values[key]
+        return value if isinstance(value, str) else f"{value:,.{decimals}f} {unit}"
+
+    currency, cards = known["currency_choice"], known["gpu_count"]
+    slow, usual, fast = (amount(f"run_hours{case}", "hours", 1) for case in ("_slow", "", "_fast"))
+    return (
+        f"Time and cost of {values['run_tokens']:,.0f} tokens on {cards:,} card{'s' if cards > 1 else ''}:",
+        f"  Run            {usual} expected, {fast} if fast, {slow} if slow",
+        f"  Rented         {amount('rent_cost', currency, 2)}; a million tokens "
+        + amount("rent_per_million_tokens", currency, 4),
+        f"  Owned          {amount('own_cost', currency, 2)}",
+        f"  Checkpoint     {values['checkpoint_gb']:,.2f} GB, {values['checkpoint_seconds']:,.0f} seconds to write",
     )
 
 

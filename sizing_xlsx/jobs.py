@@ -10,7 +10,10 @@ from typing import Any
 from .formula.job import Job
 from .presets.catalogue import Presets, load_presets
 
-WORKED: dict[str, dict[str, Any]] = {"lora": {}, "training": {"batch_size": 256, "sequence_length": 100}}
+WORKED: dict[str, dict[str, Any]] = {
+    "lora": {},
+    "training": {"batch_size": 256, "sequence_length": 100, "training_examples": 250_000_000, "epoch_count": 1},
+}
 JOBS = tuple(WORKED)
 BASES = {  # of a verdict: the total to keep within which capacity, and how a label says it
     "": ("total_to_size_against", "capacity_available", ""),
@@ -25,6 +28,27 @@ def modules(name: str) -> tuple[ModuleType, ...]:
 
     shared = (units, limits, run, card, activations, published, allocator, verdict)
     return (*shared, *(_lora() if name == "lora" else _training()))
+
+
+def beside(name: str) -> tuple[ModuleType, ...]:
+    """The formulas of a job's time and money, which stand beside those of its memory."""
+    from .effort import (
+        adapter_work,
+        budget,
+        checkpoints,
+        communication,
+        full_work,
+        hours,
+        own,
+        price,
+        rent,
+        throughput,
+        tokens,
+        work,
+    )
+
+    of_job = adapter_work if name == "lora" else full_work
+    return (tokens, of_job, work, throughput, checkpoints, hours, communication, price, rent, own, budget)
 
 
 def _lora() -> tuple[ModuleType, ...]:
@@ -61,7 +85,7 @@ def plain_job(
     opened_on: Mapping[str, Any] | None = None,
 ) -> Job:
     """A job without its inverse questions. extra: further modules. opened_on: inputs in place of the worked job's."""
-    return Job(name, (*modules(name), *extra), presets.tables, WORKED[name], opened_on)
+    return Job(name, (*modules(name), *extra), presets.tables, WORKED[name], opened_on, beside(name))
 
 
 def make_job(

@@ -208,6 +208,22 @@ PUBLIC_RUNS = {  # fine-tuning runs that others published, with their peak of al
     "explained": "flag",
     **PUBLIC_INPUTS,
 }
+SPEEDS = {  # of training that others measured and published; the file may be missing
+    "id": "name",
+    "card": "text",
+    "cards": "count",
+    "method": "text",  # a row of reached_shares
+    "model": "text",  # as published
+    "working_parameters": "count",
+    "layers": "count",
+    "query_width": "count",
+    "batch_size": "count",
+    "sequence_length": "count",
+    "stack": "text",
+    "tokens_per_second_per_card": "number",
+    "explained": "flag",
+    "source": "text",
+}
 
 # Table -> column -> unit. Only what formulas may look up; the rest is in the rows.
 MODEL_UNITS = UNITS
@@ -221,7 +237,11 @@ GPU_UNITS = {
     "usable_bytes": "bytes",
     "matmul_workspace_bytes": "bytes",
     "release_year": "count",
-    "price_usd_per_hour": "USD",
+    "bf16_dense_tflops": "count",
+    "fp32_tflops": "count",
+    "power_w": "W",
+    "interconnect_gb_per_s": "GB per second",
+    "price_usd_per_hour": "USD per hour",
     "cuda": "count",
 }
 STORAGE_UNITS = {
@@ -338,6 +358,7 @@ class Presets(NamedTuple):
     lora_trace: list[Row]
     training_trace: list[Row]
     public_runs: list[Row]
+    speeds: list[Row]
     forms: Mapping[str, LayerForm]  # the rows of layer_forms, as they were read
     framework_forms: Mapping[str, LayerForm]  # those of frameworks with model code of their own, which follow them
     own: tuple[OwnRow, ...] = ()  # what with_own() added; see own.py
@@ -411,7 +432,8 @@ def _read(folder: Path) -> Presets:
         training_sweep=training_sweep,
         lora_trace=_trace(folder / "measured" / "h100_lora_trace.csv", lora_sweep),
         training_trace=_trace(folder / "measured" / "h100_training_trace.csv", training_sweep),
-        public_runs=_public_runs(folder / "measured" / "public_runs.csv"),
+        public_runs=_if_there(folder / "measured" / "public_runs.csv", PUBLIC_RUNS),
+        speeds=_if_there(folder / "measured" / "speeds.csv", SPEEDS),
         forms=forms,
         framework_forms=framework_forms,
     )
@@ -509,9 +531,9 @@ def _trace(path: Path, sweep: Sequence[Row]) -> list[Row]:
     return rows
 
 
-def _public_runs(path: Path) -> list[Row]:
-    """The runs that others published; none where there is no such file."""
-    return read_rows(path, PUBLIC_RUNS) if path.exists() else []
+def _if_there(path: Path, columns: Mapping[str, str]) -> list[Row]:
+    """The rows of a file of measurements; none where there is no such file."""
+    return read_rows(path, columns) if path.exists() else []
 
 
 def model_table(models: Sequence[Architecture], formats: Table) -> Table:

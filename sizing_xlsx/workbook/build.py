@@ -25,6 +25,7 @@ from .sheets import (
     checks,
     compare,
     crossover,
+    effort,
     functions_list,
     levers,
     lookups,
@@ -53,9 +54,9 @@ RESULTS = (
 )  # fmt: skip
 SHEETS = (
     "Start", "Sizing", "Compare", "Levers", "Crossover", "Sensitivity", "Scenarios",
-    "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks", "Chart data",
-    "What-if", "Compare workings", "Search workings", "Crossover workings", "Sensitivity workings", "Scenario workings",
-    "Validation workings", "Public workings", lookups.TITLE,
+    effort.TITLE, "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
+    "Chart data", "What-if", "Compare workings", "Search workings", "Crossover workings", "Sensitivity workings",
+    "Scenario workings", "Validation workings", "Public workings", lookups.TITLE,
     functions_list.TITLE, "Notes", record.TITLE,
 )  # fmt: skip
 
@@ -172,13 +173,15 @@ def write_book(
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
         book.say(key, sentence(text, book.sym))
+    effort.say(book)
     book.guards["fit_verdict"] = lambda content: book.shown(content, words["check_input"])
     for result in RESULTS:
         book.guards[result] = lambda content: book.guarded(content, "NA()")
     for write in (
         start.write, sizing.write, compare.write, levers.write, crossover.write, sensitivity.write, scenarios.write,
-        overrides.write, validation.write, reference.write, workings.write, checks.write, chart_data.write,
-        what_if.write, search.write, summary.write, lookups.write, functions_list.write, notes.write, record.write,
+        effort.write, overrides.write, validation.write, reference.write, workings.write, checks.write,
+        chart_data.write, what_if.write, search.write, summary.write, lookups.write, functions_list.write, notes.write,
+        record.write,
     ):  # fmt: skip
         write(book)
     book.sheet("Sizing").activate()

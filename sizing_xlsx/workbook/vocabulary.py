@@ -88,6 +88,14 @@ VOCABULARY: Mapping[str, str] = {
         together.name together.count together.predicted together.median together.share together.near together.worst
         together.worst_run together.unexplained together.unexplained_error
     """,
+    "effort": """
+        title{title} units* formats* sentences* steps* tables*
+        tiles.run tiles.run_note tiles.cards tiles.cards_note tiles.rent tiles.own tiles.tokens tiles.file
+        tiles.file_note
+        budget.name budget.note* budget.columns[6] budget.total budget.rows* budget.all*
+        speeds.name speeds.note speeds.columns[7] speeds.one{run,model} speeds.several{run,model,cards}
+        speeds.source{source} speed_methods*
+    """,
     "checks": """
         title pass empty error as_text traced_sum published_sum wrong_input{input,typed,allowed}
         choice.name choice.allowed{as_typed} choice.wrong{name,typed,allowed}
@@ -115,6 +123,8 @@ VOCABULARY: Mapping[str, str] = {
         subjects.units subjects.run subjects.card subjects.shape subjects.parameters subjects.model subjects.methods
         subjects.adapters subjects.stack subjects.form subjects.resident subjects.layer subjects.mask subjects.kept
         subjects.activations subjects.published subjects.traced subjects.items subjects.allocator subjects.verdict
+        subjects.tokens subjects.adapter_work subjects.full_work subjects.work subjects.throughput subjects.checkpoints
+        subjects.hours subjects.communication subjects.price subjects.rent subjects.own subjects.budget
         subjects.figures
     """,
     "what_if": "title sentence job broken[2]",

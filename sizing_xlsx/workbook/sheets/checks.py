@@ -61,7 +61,7 @@ def write(book: Book) -> None:
     checks = (first, row)
     row = told = _header(book, row, last, words["warnings"])
     for key, rule in job.checks.items():
-        if not rule.fault:
+        if not rule.fault and key not in job.beside:
             _rule_row(book, row, key, rule.message, inputs)
             row += 1
     warnings = (told, row)
@@ -237,7 +237,8 @@ def shown_message(book: Book, message: str) -> str:
 
 def open_warnings(book: Book) -> list[str]:
     """The messages of the warnings that the job the workbook opens on raises."""
-    return [rule.message for key, rule in book.job.checks.items() if not rule.fault and not book.values[key]]
+    told = [key for key, rule in book.job.checks.items() if not rule.fault and key not in book.job.beside]
+    return [book.job.checks[key].message for key in told if not book.values[key]]
 
 
 def first_warning(book: Book) -> str:
