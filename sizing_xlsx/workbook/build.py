@@ -196,5 +196,7 @@ def _data_date(path: Path) -> date:
 
 
 def _count_checks(book: Book) -> int:
-    faults = sum(1 for rule in book.job.checks.values() if rule.fault)
-    return 1 + len(book.job.inputs) + faults + len(checks.SUMS)  # 1: the job that is chosen
+    job = book.job
+    return (
+        1 + len(job.inputs.keys() - job.beside) + len(job.fault_rules) + len(checks.SUMS)
+    )  # 1: the job that is chosen

@@ -97,11 +97,11 @@ VOCABULARY: Mapping[str, str] = {
         speeds.source{source} speed_methods*
     """,
     "checks": """
-        title pass empty error as_text traced_sum published_sum wrong_input{input,typed,allowed}
+        title pass empty error as_text traced_sum published_sum wrong_input{input,typed,allowed} no_day
         choice.name choice.allowed{as_typed} choice.wrong{name,typed,allowed}
-        inputs.name inputs.columns[9] rules.name rules.columns[9] warnings.name warnings.columns[9]
-        results.name results.columns[9] results.failed results.count results.warnings results.first_fault
-        results.first_warning
+        inputs.name inputs.columns[9] rules.name rules.columns[9] time_inputs.name time_rules.name
+        warnings.name warnings.columns[9] results.name results.columns[9] results.failed results.count
+        results.time_failed results.warnings results.first_fault results.first_time_fault results.first_warning
     """,
     "overrides": """
         title sentence columns[6] job[2] installation[2] count source{source} source_evidence{source,evidence}

@@ -9,7 +9,7 @@ from ...formula.declare import Whole
 from ...formula.primitives import joined
 from ...formula.render import column_name
 from .. import page
-from ..book import Raw
+from ..book import TIME_FAILED, Raw
 from ..inputs import typed_style, write_input
 from ..page import Tile
 from ..words import filled, quoted, sentence
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 TITLE = "Time and cost"
 _LABEL, _VALUE, _UNIT, _HELP, _FIFTH, _WORDS = 1, 2, 3, 4, 5, 6
 _WARNINGS = {"few_tokens": "tokens_suffice", "late_run": "run_in_time"}  # sentence -> the check whose words it is
+_TILES = (  # words, figure, words of its unit; none: it is money
+    ("run", "run_hours", "run_note"),
+    ("cards", "gpu_hours", "cards_note"),
+    ("rent", "rent_cost", ""),
+    ("own", "own_cost", ""),
+    ("file", "checkpoint_gb", "file_note"),
+    ("tokens", "rent_per_million_tokens", ""),
+)
 
 
 def say(book: Book) -> None:
@@ -30,6 +38,8 @@ def say(book: Book) -> None:
         book.say(key, sentence(shown_message(book, book.job.checks[check].message), book.sym))
     for key, text in book.template["effort"]["sentences"].items():
         book.say(key, sentence(text, book.sym))
+    for _, key, _ in _TILES:
+        book.guards[key] = lambda content: book.guarded(content, "NA()", TIME_FAILED)
 
 
 def write(book: Book) -> None:
@@ -56,33 +66,30 @@ def write(book: Book) -> None:
 
 
 def _strip(book: Book, last: int) -> None:
-    sym, shown, words = book.sym, book.shown, book.template["effort"]["tiles"]
-    money = shown(sym("currency_choice"))
-    tiles = [
-        ("run", "run_hours", words["run_note"]),
-        ("cards", "gpu_hours", words["cards_note"]),
-        ("rent", "rent_cost", money),
-        ("own", "own_cost", money),
-        ("file", "checkpoint_gb", words["file_note"]),
-        ("tokens", "rent_per_million_tokens", money),
-    ]
+    sym, words = book.sym, book.template["effort"]["tiles"]
+    money = _live(book, sym("currency_choice"))
     page.strip(
         book.sheet(TITLE),
         book.styles,
         last_column=last,
         title=filled(book.template["effort"]["title"], title=book.template["title"]),
-        sentence=book.guarded(sym("effort_told"), "First_Fault"),
+        sentence=book.guarded(sym("effort_told"), "First_Time_And_Cost_Fault", TIME_FAILED),
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[
-            Tile(at, at, words[label], shown(sym(key)), note, "tile_amount")
-            for at, (label, key, note) in enumerate(tiles, 1)
+            Tile(at, at, words[label], _live(book, sym(key)), words[note] if note else money, "tile_amount")
+            for at, (label, key, note) in enumerate(_TILES, 1)
         ],
     )
 
 
+def _live(book: Book, tree: Any) -> Raw:
+    """A figure or a sentence, withdrawn while an input of memory, time or money is faulty."""
+    return book.shown(tree, failed=TIME_FAILED)
+
+
 def _section(book: Book, row: int, last: int, entry: Mapping[str, Any], number: Any = None) -> int:
-    note = book.shown(book.sym(entry["note"]))
+    note = _live(book, book.sym(entry["note"]))
     return _plain_section(book, row, last, {**entry, "note": note}, number)
 
 
@@ -106,7 +113,7 @@ def _unit(book: Book, unit: str) -> Any:
     named = book.template["effort"]["units"].get(unit)
     if named is not None:
         tree = sentence(named, book.sym)
-        return book.shown(joined(tree, ""))
+        return _live(book, joined(tree, ""))
     return "" if unit == "text" else unit
 
 
@@ -125,7 +132,7 @@ def _entry(book: Book, row: int, key: str) -> None:
         text = facts.help
     else:
         facts = job.terms[key]
-        put(row, _VALUE, book.shown(book.sym(key)), styles.variant("calc0", format=_shown(book, facts.unit)))
+        put(row, _VALUE, _live(book, book.sym(key)), styles.variant("calc0", format=_shown(book, facts.unit)))
         text = facts.help
     unit = "" if getattr(getattr(facts, "domain", None), "day", False) else _unit(book, facts.unit)
     put(row, _LABEL, facts.label, styles["label"])
@@ -167,7 +174,7 @@ def _table(book: Book, row: int, last: int, table: Mapping[str, Any]) -> int:
                 continue
             units.append(unit := job.unit_of(key))
             style = styles.variant(f"{form}_calc3", format=_shown(book, unit))
-            put(row, column, book.shown(book.sym(key)), style)
+            put(row, column, _live(book, book.sym(key)), style)
         put(row, _FIFTH, _unit(book, units[0]), styles[f"{form}_unit"])
         row += 1
     return row
@@ -184,7 +191,7 @@ def _budget(book: Book, row: int, last: int) -> int:
         ws.set_row(row, book.look["rows"]["table" if stage else "total"])
         put(row, _LABEL, label, styles.variant(f"{form}_label", shrink=not stage))
         for column, key in enumerate(cells, _VALUE):
-            content = book.shown(book.sym(key)) if key else ""
+            content = _live(book, book.sym(key)) if key else ""
             unit = book.job.unit_of(key) if key else ""
             put(row, column, content, styles.variant(f"{form}_calc3", format=_shown(book, unit)))
         rule = stages.columns["stop_rule"][stage - 1] if stage else ""
