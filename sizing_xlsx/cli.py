@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 JOB_COMMANDS = {
     "lora": "size a LoRA or QLoRA-style fine-tuning job",
     "training": "size a training job from scratch",
+    "full": "size full fine-tuning over one or more GPUs",
 }
 BOUNDARIES = ("largest_batch_size", "largest_sequence_length")
 

@@ -57,10 +57,19 @@ def head_cast(
     return copies_cast * bf16_bytes * vocabulary_size * embedding_width / tensor_parallel
 
 
+@term("parameters", source=_TRACE)
+def layer_cast_parameters(
+    full_forms: Any, stream_row: Any, inner_dense_held: Any, experts_held: Any, stage_layers: Any
+) -> Any:
+    """Weights of a layer that autocast copies: of experts those of families whose experts all compute every token."""
+    experts = when(full_forms.moe_E_e[stream_row] > 0, experts_held, 0)
+    return (inner_dense_held + experts) / stage_layers
+
+
 @term("bytes", source=_TRACE)
-def layer_cast(copies_cast: Any, bf16_bytes: Any, inner_dense_held: Any, experts_held: Any, stage_layers: Any) -> Any:
+def layer_cast(copies_cast: Any, bf16_bytes: Any, layer_cast_parameters: Any) -> Any:
     """Autocast's 16-bit copies of one layer's matrices."""
-    return copies_cast * bf16_bytes * (inner_dense_held + experts_held) / stage_layers
+    return copies_cast * bf16_bytes * layer_cast_parameters
 
 
 @term("bytes", source=_TRACE)
@@ -83,9 +92,36 @@ def saved_activations(saved_layers: Any, outer_memory: Any, rope_table: Any) -> 
 
 # ---------------------------------------------------------------------- the loss
 @term("bytes", source=_TRACE)
-def loss_forward_tensors(loss_fused: Any, fused_loss_memory: Any, forward_scores: Any, held_output: Any) -> Any:
+def fp32_cache(
+    copies_cast: Any,
+    checkpointing_on: Any,
+    fp32_bytes: Any,
+    tokens_per_micro_batch: Any,
+    layer_count: Any,
+    kv_values_per_token_per_layer: Any,
+) -> Any:
+    """Keys and values that the output holds in fp32 until it is dropped, where the layers keep them in 16 bit."""
+    held = copies_cast * (1 - checkpointing_on) * fp32_bytes
+    return held * tokens_per_micro_batch * layer_count * kv_values_per_token_per_layer
+
+
+@term("bytes", source=_TRACE)
+def fp32_head_input(stream: Any, fp32_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any) -> Any:
+    """The output head's input as an fp32 stream gives it: alive until the loss is there."""
+    return choose(stream, 0, 1, 1) * fp32_bytes * tokens_per_micro_batch * hidden_size
+
+
+@term("bytes", source=_TRACE)
+def loss_forward_tensors(
+    loss_fused: Any,
+    fused_loss_memory: Any,
+    forward_scores: Any,
+    fp32_cache: Any,
+    fp32_head_input: Any,
+    held_output: Any,
+) -> Any:
     """What the loss's forward adds to what is kept."""
-    return when(loss_fused > 0, fused_loss_memory, forward_scores) + held_output
+    return when(loss_fused > 0, fused_loss_memory, forward_scores) + fp32_cache + fp32_head_input + held_output
 
 
 @term("bytes", source=_TRACE)
@@ -145,10 +181,16 @@ def gradient_width(stream: Any, bf16_bytes: Any, fp32_bytes: Any) -> Any:
 
 @term("bytes", source=_TRACE)
 def matrix_gradients(
-    largest_matrix_parameters: Any, gradient_width: Any, copies_cast: Any, bf16_bytes: Any, tensor_parallel: Any
+    weights_gathered: Any,
+    largest_matrix_parameters: Any,
+    gradient_width: Any,
+    copies_cast: Any,
+    bf16_bytes: Any,
+    tensor_parallel: Any,
 ) -> Any:
-    """Gradients of two matrices at work, and the 16-bit ones that they are made from under autocast."""
-    return 2 * (gradient_width + copies_cast * bf16_bytes) * largest_matrix_parameters / tensor_parallel
+    """The gradient of the matrix at work, with the 16-bit one that autocast makes it from; sharded, of two."""
+    width = (1 + weights_gathered) * (gradient_width + copies_cast * bf16_bytes)
+    return width * largest_matrix_parameters / tensor_parallel
 
 
 @term("count")
