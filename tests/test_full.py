@@ -22,7 +22,7 @@ LLAMA, MISTRAL = "meta-llama/Meta-Llama-3-8B", "mistralai/Mistral-7B-v0.1"
 STATE = ("weight_memory", "gradient_memory", "master_memory", "moment_memory", "model_state_per_gpu_gb")
 MOMENTS = (
     "loss_forward_moment", "loss_backward_moment", "last_layer_moment", "first_layer_moment", "embedding_moment",
-    "step_moment",
+    "optimizer_moment",
 )  # fmt: skip
 
 
@@ -74,21 +74,23 @@ def test_quarter_of_a_billion_parameters_in_fp32_need_4_gb() -> None:
 @pytest.mark.parametrize(("model", "parameters"), [(MISTRAL, 7_241_732_096), (LLAMA, 8_030_261_248)])
 def test_pure_bf16_holds_6_bytes_between_steps_and_10_at_the_peak(model: str, parameters: int) -> None:
     found = size(
-        "base_parameter_count", "exact_static_bytes", "step_moment", "resident_memory", base_model=model,
+        "base_parameter_count", "exact_static_bytes", "optimizer_moment", "resident_memory", base_model=model,
         training_recipe=PURE, gpu_count=1, sharding_stage="None",
     )  # fmt: skip
     assert found["base_parameter_count"] == parameters
     assert found["exact_static_bytes"] == 6 * parameters
-    assert found["step_moment"] - found["resident_memory"] == 4 * parameters
+    assert found["optimizer_moment"] - found["resident_memory"] == 4 * parameters
 
 
 def test_fsdp_in_mixed_precision_keeps_fp32_parameters_and_says_so() -> None:
     two = {"training_recipe": PURE, "gpu_count": 2, "sharding_stage": "FSDP full shard"}
-    found = size("base_parameter_count", "exact_static_bytes", "model_state", "step_moment", "resident_memory", **two)
+    found = size(
+        "base_parameter_count", "exact_static_bytes", "model_state", "optimizer_moment", "resident_memory", **two
+    )
     half = found["base_parameter_count"] / 2
     assert found["exact_static_bytes"] == 12 * half
     assert found["model_state"] == 16 * half
-    assert found["step_moment"] - found["resident_memory"] == (20 - 12) * half
+    assert found["optimizer_moment"] - found["resident_memory"] == (20 - 12) * half
     with pytest.warns(UserWarning, match="FSDP's mixed precision keeps fp32 parameters"):
         FULL.size(**two)
     assert size("exact_static_bytes", uses_autocast="Off", **two)["exact_static_bytes"] == 6 * half
@@ -105,10 +107,10 @@ def test_8_bit_optimizers_keep_the_embeddings_moments_in_32_bit() -> None:
 
 def test_offloading_moves_state_to_the_host() -> None:
     two = {"base_parameter_count_override": 7_000_000_000, "gpu_count": 2, "sharding_stage": "ZeRO-3"}
-    found = size(*STATE, "host_memory_gb", "nvme_gb", offload="Optimizer to CPU", **two)
+    found = size(*STATE, "host_memory_gb", "nvme_gb", state_offload="Optimizer to CPU", **two)
     assert found["master_memory"] == found["moment_memory"] == found["nvme_gb"] == 0
     assert found["host_memory_gb"] == pytest.approx(84 * 1.5)
-    both = size(*STATE, "host_memory_gb", "nvme_gb", offload="Optimizer and parameters to NVMe", **two)
+    both = size(*STATE, "host_memory_gb", "nvme_gb", state_offload="Optimizer and parameters to NVMe", **two)
     assert both["weight_memory"] == 0
     assert (both["nvme_gb"], both["host_memory_gb"]) == pytest.approx((98, 4))
 
@@ -230,8 +232,8 @@ def test_the_largest_batch_and_sequence_fit_and_one_more_does_not(
         ({"gpu_count": 4, "expert_parallel": 4}, "expert_parallel is 4; it must divide the experts"),
         ({"gpu_count": 2, "sharding_stage": "None"}, "sharding_stage is 'None' with 2"),
         ({"gpu_count": 3, "sequence_parallel": 3}, "sequence_parallel is 3; it must divide sequence_length"),
-        ({"sharding_stage": "DDP", "offload": "Optimizer to CPU"}, "ZeRO and FSDP offload"),
-        ({"offload": "Optimizer and parameters to CPU"}, "parameters can be offloaded where weights are divided"),
+        ({"sharding_stage": "DDP", "state_offload": "Optimizer to CPU"}, "ZeRO and FSDP offload"),
+        ({"state_offload": "Optimizer and parameters to CPU"}, "parameters can be offloaded where weights are divided"),
         ({"optimizer_step": "in backward", "gradient_accumulation": 2}, "gradients that are dropped in backward"),
         ({"compute_precision": "fp32"}, "its weights compute in 16 bit"),
         ({"gpu_count": 12, "sharding_stage": "FSDP hybrid shard"}, "a hybrid shard needs whole nodes"),

@@ -53,7 +53,7 @@ def test_a_zero_file_is_one_that_accelerate_reads_and_trainer_fills_in(
 ) -> None:
     reader = pytest.importorskip("accelerate.utils.deepspeed", reason="accelerate is not installed")
     file = tmp_path / "zero.json"
-    planning.write_launch_config(file, full, sharding_stage=stage, offload=offload)
+    planning.write_launch_config(file, full, sharding_stage=stage, state_offload=offload)
     read = reader.HfDeepSpeedConfig(str(file))
     assert (read.is_zero2(), read.is_zero3(), read.is_offload()) == (
         stage[-1] == "2",

@@ -61,7 +61,7 @@ def write_launch_config(path: Path, job: Job, **inputs: Any) -> str:
 def _deepspeed(job: Job, chosen: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
     stage = int(chosen["sharding_stage"].removeprefix("ZeRO-"))
     offloads, buckets = job.tables["offloads"], int(facts["bucket_elements"])
-    at = offloads.row_of(chosen["offload"]) - 1
+    at = offloads.row_of(chosen["state_offload"]) - 1
     zero: dict[str, Any] = {
         "stage": stage,
         "overlap_comm": False,
@@ -125,7 +125,7 @@ def _accelerate(job: Job, chosen: dict[str, Any]) -> dict[str, Any]:
             "fsdp_backward_prefetch": "BACKWARD_PRE",
             "fsdp_cpu_ram_efficient_loading": True,
             "fsdp_forward_prefetch": False,
-            "fsdp_offload_params": bool(offloads.columns["parameters"][offloads.row_of(chosen["offload"]) - 1]),
+            "fsdp_offload_params": bool(offloads.columns["parameters"][offloads.row_of(chosen["state_offload"]) - 1]),
             "fsdp_sharding_strategy": "HYBRID_SHARD" if stages.columns["hybrid"][at] else "FULL_SHARD",
             "fsdp_state_dict_type": "SHARDED_STATE_DICT",
             "fsdp_sync_module_states": True,

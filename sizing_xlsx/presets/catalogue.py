@@ -19,6 +19,7 @@ from .layer_forms import LayerForm, read_layer_forms
 from .mig import read_slices
 from .names import checked_name, one_line, shown
 from .quantisation import stored_format
+from .sweeps import public_sweep
 from .toml_file import read_toml
 
 # Column -> what it holds (see csv_file.RIGHT). The first is the key.
@@ -386,6 +387,16 @@ class Presets(NamedTuple):
     full_parts: Mapping[str, FullForm]  # the rows of full_forms, as they were read
     framework_forms: Mapping[str, LayerForm]  # those of frameworks with model code of their own, which follow them
     own: tuple[OwnRow, ...] = ()  # what with_own() added; see own.py
+
+    @property
+    def full_sweep(self) -> list[Row]:
+        """The published runs of full fine-tuning as the rows of a sweep."""
+        return public_sweep(self.full_runs, FULL_INPUTS)
+
+    @property
+    def full_trace(self) -> list[Row]:
+        """Step traces of those runs: none."""
+        return []
 
     @property
     def tables(self) -> dict[str, Table]:

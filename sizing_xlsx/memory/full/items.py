@@ -24,21 +24,29 @@ def traced_moment(traced_allocated: Any, loss_forward_moment: Any, loss_backward
 
 
 @term("bytes")
-def traced_gradients(
-    traced_moment: Any, accumulated_gradients: Any, fused_head_gradient: Any, head_gradient: Any,
-    first_layer_gradients: Any, gradient_memory: Any, second_embedding: Any, step_gradients: Any,
-) -> Any:  # fmt: skip
+def early_gradients(traced_moment: Any, fused_head_gradient: Any, head_gradient: Any) -> Any:
+    """Gradients that this micro-batch has made by the traced peak, if it is in the loss or in the last layer."""
+    return choose(traced_moment, fused_head_gradient, 0, head_gradient, 0, 0, 0)
+
+
+@term("bytes")
+def late_gradients(
+    traced_moment: Any,
+    first_layer_gradients: Any,
+    gradient_memory: Any,
+    second_embedding: Any,
+    step_gradients: Any,
+) -> Any:
+    """Gradients alive at the traced peak, if it comes later."""
+    twice = gradient_memory + second_embedding
+    return choose(traced_moment, 0, 0, 0, first_layer_gradients, twice, step_gradients)
+
+
+@term("bytes")
+def traced_gradients(traced_moment: Any, accumulated_gradients: Any, early_gradients: Any, late_gradients: Any) -> Any:
     """Gradients alive at the traced peak."""
     before = accumulated_gradients
-    return choose(
-        traced_moment,
-        before + fused_head_gradient,
-        before,
-        before + head_gradient,
-        first_layer_gradients,
-        gradient_memory + second_embedding,
-        step_gradients,
-    )
+    return choose(traced_moment, before, before, before, 0, 0, 0) + early_gradients + late_gradients
 
 
 @term("bytes")
@@ -55,20 +63,29 @@ def traced_gathered(traced_moment: Any, gathered_always: Any, gathered_in_layers
 
 
 @term("bytes")
+def late_activations(
+    traced_moment: Any,
+    first_layer_activations: Any,
+    embedding_activations: Any,
+    held_output: Any,
+    token_buffers: Any,
+) -> Any:
+    """Activations alive at the traced peak, if late in backward or in the update."""
+    update = held_output + token_buffers
+    return choose(traced_moment, 0, 0, 0, first_layer_activations, embedding_activations, update)
+
+
+@term("bytes")
 def traced_activations(
-    traced_moment: Any, loss_forward_activations: Any, loss_backward_activations: Any, last_layer_activations: Any,
-    first_layer_activations: Any, embedding_activations: Any, held_output: Any, token_buffers: Any,
-) -> Any:  # fmt: skip
+    traced_moment: Any,
+    loss_forward_activations: Any,
+    loss_backward_activations: Any,
+    last_layer_activations: Any,
+    late_activations: Any,
+) -> Any:
     """Activations alive at the traced peak, with the token ids and the layer at work."""
-    return choose(
-        traced_moment,
-        loss_forward_activations,
-        loss_backward_activations,
-        last_layer_activations,
-        first_layer_activations,
-        embedding_activations,
-        held_output + token_buffers,
-    )
+    loss, late = loss_forward_activations, late_activations
+    return choose(traced_moment, loss, loss_backward_activations, last_layer_activations, late, late, late)
 
 
 @term("bytes")
@@ -91,6 +108,12 @@ def traced_items(
 def published_items(exact_static_bytes: Any, gradient_memory: Any, published_peak_activations: Any) -> Any:
     """Sum of the published items; a check holds it against the published peak."""
     return exact_static_bytes + gradient_memory + published_peak_activations
+
+
+@term("bytes")
+def base_item(weight_memory: Any, traced_gathered: Any, rests_on_traced: Any) -> Any:
+    """Weights on the card, with those that are gathered at the traced peak."""
+    return weight_memory + when(rests_on_traced > 0, traced_gathered, 0)
 
 
 @term("GB", label="Peak per GPU")

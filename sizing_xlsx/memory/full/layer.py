@@ -12,7 +12,7 @@ fused_final_saving = Constant(4, "bytes per value", "The final norm, less in fus
 
 
 @term("count")
-def stream(half_weights: Any, fsdp_stage: Any, autocast_active: Any) -> Any:
+def layer_stream(half_weights: Any, fsdp_stage: Any, autocast_active: Any) -> Any:
     """What runs between the layers: 1 16 bit, 2 fp32 under autocast, 3 fp32. FSDP casts the weights it gathers."""
     fp32 = when(autocast_active > 0, 1, 2)
     return 1 + when(half_weights + fsdp_stage * autocast_active > 0, 0, fp32)
@@ -25,9 +25,9 @@ def form_row(full_forms: Any, layer_form: Any) -> Any:
 
 
 @term("row")
-def stream_row(stream: Any, form_row: Any, full_forms: Any) -> Any:
+def stream_row(layer_stream: Any, form_row: Any, full_forms: Any) -> Any:
     """Row of the model's layer form in the stream of the run."""
-    return choose(stream, form_row, full_forms.autocast_row[form_row], full_forms.fp32_row[form_row])
+    return choose(layer_stream, form_row, full_forms.autocast_row[form_row], full_forms.fp32_row[form_row])
 
 
 @term("bytes per token", source=_TRACE)
@@ -38,13 +38,16 @@ def stream_bytes(full_forms: Any, stream_row: Any, stack_fused_norms: Any, fused
     return wide * hidden_size + full_forms.layer_one[stream_row]
 
 
+@term("bytes per token", source=_TRACE)
+def query_bytes(full_forms: Any, stream_row: Any, query_width: Any, attention_output_width: Any) -> Any:
+    """Queries and the attention output."""
+    return full_forms.layer_q[stream_row] * query_width + full_forms.layer_o[stream_row] * attention_output_width
+
+
 @term("bytes per token", source=_TRACE, label="Query, key and value bytes")
-def projection_bytes(
-    full_forms: Any, stream_row: Any, query_width: Any, attention_output_width: Any, kv_width: Any
-) -> Any:
+def projection_bytes(query_bytes: Any, full_forms: Any, stream_row: Any, kv_width: Any) -> Any:
     """Queries, keys, values and the attention output."""
-    queries = full_forms.layer_q[stream_row] * query_width + full_forms.layer_o[stream_row] * attention_output_width
-    return queries + full_forms.layer_kv[stream_row] * kv_width
+    return query_bytes + full_forms.layer_kv[stream_row] * kv_width
 
 
 @term("bytes per token", source=_TRACE, label="Repeated key and value bytes")
@@ -54,29 +57,42 @@ def repeated_bytes(stack_repeats_kv: Any, repeated_query_bytes: Any, query_width
 
 
 @term("bytes per token", source=_TRACE)
-def latent_bytes(
-    full_forms: Any, stream_row: Any, query_latent_width: Any, kv_latent_width: Any, rope_dimension: Any,
-    attention_heads: Any,
-) -> Any:  # fmt: skip
-    """Latents of queries, keys and values, and the part of keys that carries positions."""
-    latents = full_forms.layer_ql[stream_row] * query_latent_width + full_forms.layer_kvl[stream_row] * kv_latent_width
+def position_bytes(full_forms: Any, stream_row: Any, attention_heads: Any, rope_dimension: Any) -> Any:
+    """The part of keys that carries positions, in latent attention."""
     rope = full_forms.layer_rope[stream_row] + full_forms.layer_nh_rope[stream_row] * attention_heads
-    return latents + rope * rope_dimension
+    return rope * rope_dimension
 
 
 @term("bytes per token", source=_TRACE)
-def head_bytes(full_forms: Any, stream_row: Any, attention_heads: Any, kv_heads: Any, tokens_per_row: Any) -> Any:
+def latent_bytes(full_forms: Any, stream_row: Any, query_latent_width: Any, kv_latent_width: Any) -> Any:
+    """Latents of queries, keys and values."""
+    return full_forms.layer_ql[stream_row] * query_latent_width + full_forms.layer_kvl[stream_row] * kv_latent_width
+
+
+@term("bytes per token", source=_TRACE)
+def score_bytes(full_forms: Any, stream_row: Any, attention_heads: Any, tokens_per_row: Any) -> Any:
+    """Scores that the layers store whatever the kernel: one per head and pair of tokens."""
+    return full_forms.layer_nh_S[stream_row] * attention_heads * tokens_per_row
+
+
+@term("bytes per token", source=_TRACE)
+def head_bytes(full_forms: Any, stream_row: Any, attention_heads: Any, kv_heads: Any, score_bytes: Any) -> Any:
     """Numbers a head: logsumexp or scores, statistics of norms over heads."""
-    scores = full_forms.layer_nh[stream_row] + full_forms.layer_nh_S[stream_row] * tokens_per_row
-    return scores * attention_heads + full_forms.layer_nkv[stream_row] * kv_heads
+    heads = full_forms.layer_nh[stream_row] * attention_heads
+    return heads + full_forms.layer_nkv[stream_row] * kv_heads + score_bytes
 
 
 @term("bytes per token", source=_TRACE)
 def attention_bytes(
-    stream_bytes: Any, projection_bytes: Any, repeated_bytes: Any, latent_bytes: Any, head_bytes: Any
+    stream_bytes: Any,
+    projection_bytes: Any,
+    repeated_bytes: Any,
+    latent_bytes: Any,
+    position_bytes: Any,
+    head_bytes: Any,
 ) -> Any:
     """Norms and attention of a layer."""
-    return stream_bytes + projection_bytes + repeated_bytes + latent_bytes + head_bytes
+    return stream_bytes + projection_bytes + repeated_bytes + latent_bytes + position_bytes + head_bytes
 
 
 @term("bytes per token", source=_TRACE, label="Bytes of a dense MLP")
@@ -86,27 +102,42 @@ def dense_mlp_bytes(full_forms: Any, stream_row: Any, hidden_size: Any, mlp_widt
 
 
 @term("bytes per token", source=_TRACE)
-def routed_bytes(full_forms: Any, stream_row: Any, expert_width: Any, hidden_size: Any, experts_per_token: Any) -> Any:
-    """The experts that a token passes."""
+def expert_bytes(full_forms: Any, stream_row: Any, expert_width: Any, hidden_size: Any) -> Any:
+    """One expert that a token passes."""
     wide = full_forms.moe_k_e[stream_row] * expert_width + full_forms.moe_k_d[stream_row] * hidden_size
-    return experts_per_token * (wide + full_forms.moe_k[stream_row])
+    return wide + full_forms.moe_k[stream_row]
 
 
 @term("bytes per token", source=_TRACE)
-def every_expert_bytes(full_forms: Any, stream_row: Any, expert_width: Any, hidden_size: Any, expert_count: Any) -> Any:
-    """What is kept for every expert, whether or not a token passes it."""
+def routed_bytes(experts_per_token: Any, expert_bytes: Any) -> Any:
+    """The experts that a token passes."""
+    return experts_per_token * expert_bytes
+
+
+@term("bytes per token", source=_TRACE)
+def idle_expert_bytes(full_forms: Any, stream_row: Any, expert_width: Any, hidden_size: Any) -> Any:
+    """What is kept for one expert, whether or not a token passes it."""
     wide = full_forms.moe_E_e[stream_row] * expert_width + full_forms.moe_E_d[stream_row] * hidden_size
-    return expert_count * (wide + full_forms.moe_E[stream_row])
+    return wide + full_forms.moe_E[stream_row]
 
 
 @term("bytes per token", source=_TRACE)
-def expert_mlp_bytes(
-    full_forms: Any, stream_row: Any, hidden_size: Any, shared_expert_width: Any, routed_bytes: Any,
-    every_expert_bytes: Any,
-) -> Any:  # fmt: skip
-    """Routing, routed and shared experts of a layer."""
+def every_expert_bytes(expert_count: Any, idle_expert_bytes: Any) -> Any:
+    """The same for all experts."""
+    return expert_count * idle_expert_bytes
+
+
+@term("bytes per token", source=_TRACE)
+def shared_expert_bytes(full_forms: Any, stream_row: Any, hidden_size: Any, shared_expert_width: Any) -> Any:
+    """Routing and shared experts of a layer."""
     shared = full_forms.moe_s[stream_row] * shared_expert_width + full_forms.moe_d[stream_row] * hidden_size
-    return routed_bytes + every_expert_bytes + shared + full_forms.moe_one[stream_row]
+    return shared + full_forms.moe_one[stream_row]
+
+
+@term("bytes per token", source=_TRACE)
+def expert_mlp_bytes(routed_bytes: Any, every_expert_bytes: Any, shared_expert_bytes: Any) -> Any:
+    """Routing, routed and shared experts of a layer."""
+    return routed_bytes + every_expert_bytes + shared_expert_bytes
 
 
 @term("bytes per token", source=_TRACE)
@@ -129,9 +160,9 @@ def kept_per_token(
 
 
 @term("bytes per value", source=_TRACE)
-def stream_value_bytes(stream: Any, bf16_bytes: Any, fp32_bytes: Any) -> Any:
+def stream_value_bytes(layer_stream: Any, bf16_bytes: Any, fp32_bytes: Any) -> Any:
     """Bytes of a value that runs between the layers."""
-    return choose(stream, bf16_bytes, fp32_bytes, fp32_bytes)
+    return choose(layer_stream, bf16_bytes, fp32_bytes, fp32_bytes)
 
 
 @term("bytes", source=_TRACE)
@@ -141,9 +172,9 @@ def layer_boundary(stream_value_bytes: Any, tokens_per_micro_batch: Any, hidden_
 
 
 @term("bytes", source=_TRACE)
-def layer_boundaries(layer_count: Any, stream: Any, layer_boundary: Any) -> Any:
+def layer_boundaries(layer_count: Any, layer_stream: Any, layer_boundary: Any) -> Any:
     """What all checkpointed layers keep; in an fp32 stream the first one's input is counted with the embeddings."""
-    return (layer_count - choose(stream, 0, 1, 1)) * layer_boundary
+    return (layer_count - choose(layer_stream, 0, 1, 1)) * layer_boundary
 
 
 @term("bytes", source=_TRACE)
@@ -152,14 +183,25 @@ def saved_layers(checkpointing_on: Any, layer_boundaries: Any, tokens_per_micro_
     return when(checkpointing_on > 0, layer_boundaries, tokens_per_micro_batch * kept_per_token)
 
 
-@term("bytes", source=_TRACE)
-def outer_memory(
-    full_forms: Any, stream_row: Any, stack_fused_norms: Any, fused_final_saving: Any, hidden_size: Any,
-    tokens_per_micro_batch: Any,
-) -> Any:  # fmt: skip
+@term("bytes per token", source=_TRACE)
+def outer_bytes(
+    full_forms: Any, stream_row: Any, stack_fused_norms: Any, fused_final_saving: Any, hidden_size: Any
+) -> Any:
     """Outside the layers: the embeddings' output, the final norm, the input of the output head."""
     wide = full_forms.outer_d[stream_row] - stack_fused_norms * fused_final_saving
-    return tokens_per_micro_batch * (wide * hidden_size + full_forms.outer_one[stream_row])
+    return wide * hidden_size + full_forms.outer_one[stream_row]
+
+
+@term("bytes", source=_TRACE)
+def outer_memory(tokens_per_micro_batch: Any, outer_bytes: Any) -> Any:
+    """The same for all tokens at work."""
+    return tokens_per_micro_batch * outer_bytes
+
+
+@term("switch")
+def window_reached(tokens_per_row: Any, sliding_window: Any) -> Any:
+    """1 when layers have a window and the longest row is as long."""
+    return when((sliding_window > 0) & (tokens_per_row >= sliding_window), 1, 0)
 
 
 @check(
@@ -168,7 +210,6 @@ def outer_memory(
     fault=False,
 )
 @term("switch")
-def sequence_within_window(tokens_per_row: Any, sliding_window: Any, attention_kernels: Any, kernel_row: Any) -> Any:
+def sequence_within_window(window_reached: Any, attention_kernels: Any, kernel_row: Any) -> Any:
     """0 when a window is shorter than the row and the kernel would be given masks."""
-    masks = when(tokens_per_row >= sliding_window, attention_kernels.keeps_masks[kernel_row], 0)
-    return when((sliding_window > 0) & (masks > 0), 0, 1)
+    return 1 - window_reached * attention_kernels.keeps_masks[kernel_row]

@@ -40,51 +40,86 @@ def loss_pieces(vocabulary_size: Any, hidden_size: Any) -> Any:
     return 1 + floor((vocabulary_size - 1) / hidden_size)
 
 
+@term("switch")
+def loss_of_stack(loss_kernels: Any, loss_row: Any) -> Any:
+    """1 when the training stack's own loss computes."""
+    return loss_kernels.of_stack[loss_row]
+
+
+@term("bytes per value", source=_STACK)
+def fused_score_bytes(loss_of_stack: Any, stacks: Any, stack_row: Any, loss_kernels: Any, loss_row: Any) -> Any:
+    """Bytes per output score of the piece that a fused output head and loss work on."""
+    own = loss_kernels.fused_logit_bytes[loss_row]
+    return when(loss_of_stack > 0, stacks.fused_logit_bytes[stack_row], own)
+
+
 @term("bytes", source=_STACK)
 def fused_loss_memory(
-    loss_kernels: Any, loss_row: Any, stacks: Any, stack_row: Any, logit_values: Any, loss_pieces: Any,
-    bf16_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any,
-) -> Any:  # fmt: skip
+    fused_score_bytes: Any,
+    logit_values: Any,
+    loss_pieces: Any,
+    bf16_bytes: Any,
+    tokens_per_micro_batch: Any,
+    hidden_size: Any,
+) -> Any:
     """Scores of one piece, and the gradient of the head's input, which such a kernel makes in forward."""
-    of_stack = loss_kernels.of_stack[loss_row]
-    width = when(of_stack > 0, stacks.fused_logit_bytes[stack_row], loss_kernels.fused_logit_bytes[loss_row])
-    return width * logit_values / loss_pieces + bf16_bytes * tokens_per_micro_batch * hidden_size
+    return fused_score_bytes * logit_values / loss_pieces + bf16_bytes * tokens_per_micro_batch * hidden_size
 
 
 @term("bytes per value", source=_TRACE)
-def score_width(stream: Any, bf16_bytes: Any, fp32_bytes: Any) -> Any:
+def score_width(layer_stream: Any, bf16_bytes: Any, fp32_bytes: Any) -> Any:
     """Bytes of an output score as the head gives it."""
-    return choose(stream, bf16_bytes, bf16_bytes, fp32_bytes)
+    return choose(layer_stream, bf16_bytes, bf16_bytes, fp32_bytes)
+
+
+@term("bytes per value", source=_STACK)
+def shift_bytes(loss_of_stack: Any, loss_shift_bytes: Any) -> Any:
+    """Bytes per output score that shifting the labels copies."""
+    return loss_of_stack * loss_shift_bytes
 
 
 @term("bytes", source=_STACK)
-def shifted_scores(
-    loss_kernels: Any, loss_row: Any, loss_shift_bytes: Any, logit_values: Any, tokens_per_row: Any,
-    vocabulary_size: Any,
-) -> Any:  # fmt: skip
-    """Output scores that shifting the labels copies: all of several rows, none of a single one."""
-    shift = loss_kernels.of_stack[loss_row] * loss_shift_bytes
-    return minimum(shift * logit_values, 2 * shift * (logit_values - tokens_per_row * vocabulary_size))
+def shifted_scores(shift_bytes: Any, logit_values: Any, tokens_per_row: Any, vocabulary_size: Any) -> Any:
+    """The same of all scores: of all of several rows, none of a single one."""
+    beyond_one_row = logit_values - tokens_per_row * vocabulary_size
+    return minimum(shift_bytes * logit_values, 2 * shift_bytes * beyond_one_row)
+
+
+@term("bytes per value", source=_TRACE)
+def extra_score_bytes(layer_forms: Any, model_form_row: Any) -> Any:
+    """Bytes per output score of a family that caps its scores: one copy more."""
+    return layer_forms.extra_score_bytes[model_form_row]
+
+
+@term("bytes per value", source=_STACK)
+def forward_score_bytes(loss_of_stack: Any, loss_forward_bytes: Any, loss_kernels: Any, loss_row: Any) -> Any:
+    """Bytes per output score in the loss's forward, when the scores are 16 bit."""
+    return when(loss_of_stack > 0, loss_forward_bytes, loss_kernels.forward_logit_bytes[loss_row])
 
 
 @term("bytes", source=_STACK)
 def forward_scores(
-    loss_kernels: Any, loss_row: Any, loss_forward_bytes: Any, layer_forms: Any, model_form_row: Any, score_width: Any,
-    bf16_bytes: Any, logit_values: Any, shifted_scores: Any,
-) -> Any:  # fmt: skip
+    forward_score_bytes: Any,
+    extra_score_bytes: Any,
+    bf16_bytes: Any,
+    score_width: Any,
+    logit_values: Any,
+    shifted_scores: Any,
+) -> Any:
     """Output scores and their copies in the loss's forward; fp32 scores need no fp32 copy."""
-    width = when(loss_kernels.of_stack[loss_row] > 0, loss_forward_bytes, loss_kernels.forward_logit_bytes[loss_row])
-    extra = layer_forms.extra_score_bytes[model_form_row] + bf16_bytes - score_width
-    return (width + extra) * logit_values + shifted_scores
+    return (forward_score_bytes + extra_score_bytes + bf16_bytes - score_width) * logit_values + shifted_scores
+
+
+@term("bytes per value", source=_STACK)
+def backward_score_bytes(loss_of_stack: Any, loss_backward_bytes: Any, loss_kernels: Any, loss_row: Any) -> Any:
+    """Bytes per output score in the loss's backward."""
+    return when(loss_of_stack > 0, loss_backward_bytes, loss_kernels.backward_logit_bytes[loss_row])
 
 
 @term("bytes", source=_STACK)
-def backward_scores(
-    loss_kernels: Any, loss_row: Any, loss_backward_bytes: Any, layer_forms: Any, model_form_row: Any, logit_values: Any
-) -> Any:
+def backward_scores(backward_score_bytes: Any, extra_score_bytes: Any, logit_values: Any) -> Any:
     """Output scores, their copies and their gradient in the loss's backward."""
-    width = when(loss_kernels.of_stack[loss_row] > 0, loss_backward_bytes, loss_kernels.backward_logit_bytes[loss_row])
-    return (width + layer_forms.extra_score_bytes[model_form_row]) * logit_values
+    return (backward_score_bytes + extra_score_bytes) * logit_values
 
 
 @term("bytes", source=_TRACE)

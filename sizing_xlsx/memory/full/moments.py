@@ -22,13 +22,17 @@ def token_buffers(tokens_per_micro_batch: Any, token_id_bytes: Any) -> Any:
     return tokens_per_micro_batch * token_id_bytes
 
 
-@term("bytes", source=_TRACE, label="RoPE table")
-def rope_table(layer_forms: Any, model_form_row: Any, stream: Any, tokens_per_row: Any, head_dimension: Any,
-               rope_dimension: Any) -> Any:  # fmt: skip
-    """Sines and cosines of the step's positions, 16 bit each, twice that in an fp32 stream."""
+@term("bytes per token", source=_TRACE, label="RoPE bytes")
+def rope_bytes(layer_forms: Any, model_form_row: Any, head_dimension: Any, rope_dimension: Any) -> Any:
+    """Sines and cosines of one position, 16 bit each."""
     heads = layer_forms.rope_once_S_hd[model_form_row] * head_dimension
-    both = heads + layer_forms.rope_once_S_rope[model_form_row] * rope_dimension
-    return choose(stream, 1, 2, 2) * both * tokens_per_row
+    return heads + layer_forms.rope_once_S_rope[model_form_row] * rope_dimension
+
+
+@term("bytes", source=_TRACE, label="RoPE table")
+def rope_table(layer_stream: Any, rope_bytes: Any, tokens_per_row: Any) -> Any:
+    """Those of the step's positions, twice as wide in an fp32 stream."""
+    return choose(layer_stream, 1, 2, 2) * rope_bytes * tokens_per_row
 
 
 @term("bytes", source=_TRACE)
@@ -44,9 +48,9 @@ def accumulated_gradients(gradients_accumulate: Any, gradient_memory: Any) -> An
 
 
 @term("switch", source=_TRACE)
-def copies_cast(stream: Any) -> Any:
+def copies_cast(layer_stream: Any) -> Any:
     """1 when autocast copies fp32 matrices in 16 bit."""
-    return choose(stream, 0, 1, 0)
+    return choose(layer_stream, 0, 1, 0)
 
 
 @term("bytes", source=_TRACE)
@@ -106,9 +110,9 @@ def fp32_cache(
 
 
 @term("bytes", source=_TRACE)
-def fp32_head_input(stream: Any, fp32_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any) -> Any:
+def fp32_head_input(layer_stream: Any, fp32_bytes: Any, tokens_per_micro_batch: Any, hidden_size: Any) -> Any:
     """The output head's input as an fp32 stream gives it: alive until the loss is there."""
-    return choose(stream, 0, 1, 1) * fp32_bytes * tokens_per_micro_batch * hidden_size
+    return choose(layer_stream, 0, 1, 1) * fp32_bytes * tokens_per_micro_batch * hidden_size
 
 
 @term("bytes", source=_TRACE)
@@ -174,9 +178,9 @@ def fused_head_gradient(loss_fused: Any, head_gradient: Any) -> Any:
 
 
 @term("bytes per parameter", source=_TRACE)
-def gradient_width(stream: Any, bf16_bytes: Any, fp32_bytes: Any) -> Any:
+def gradient_width(layer_stream: Any, bf16_bytes: Any, fp32_bytes: Any) -> Any:
     """Bytes of a gradient as backward makes it."""
-    return choose(stream, bf16_bytes, fp32_bytes, fp32_bytes)
+    return choose(layer_stream, bf16_bytes, fp32_bytes, fp32_bytes)
 
 
 @term("bytes", source=_TRACE)
@@ -201,9 +205,9 @@ def working_width(mlp_width: Any, dense_layer_count: Any, experts_per_token: Any
 
 
 @term("bytes", source=_TRACE)
-def layer_working(tokens_per_micro_batch: Any, working_mlp_bytes: Any, stream: Any, working_width: Any) -> Any:
+def layer_working(tokens_per_micro_batch: Any, working_mlp_bytes: Any, layer_stream: Any, working_width: Any) -> Any:
     """What a layer's backward works on beside what the layer keeps."""
-    return choose(stream, 1, 1, 2) * working_mlp_bytes * tokens_per_micro_batch * working_width
+    return choose(layer_stream, 1, 1, 2) * working_mlp_bytes * tokens_per_micro_batch * working_width
 
 
 @term("bytes", source=_TRACE)
@@ -213,10 +217,10 @@ def one_layer(layer_activations: Any, layer_working: Any, matrix_gradients: Any,
 
 
 @term("bytes", source=_TRACE)
-def norm_working(stream: Any, working_norm_bytes: Any, working_fp32_norm_bytes: Any, tokens_per_micro_batch: Any,
+def norm_working(layer_stream: Any, working_norm_bytes: Any, working_fp32_norm_bytes: Any, tokens_per_micro_batch: Any,
                  hidden_size: Any) -> Any:  # fmt: skip
     """What the final norm's backward works on."""
-    width = choose(stream, working_norm_bytes, working_fp32_norm_bytes, working_fp32_norm_bytes)
+    width = choose(layer_stream, working_norm_bytes, working_fp32_norm_bytes, working_fp32_norm_bytes)
     return width * tokens_per_micro_batch * hidden_size
 
 
@@ -308,15 +312,17 @@ def largest_tensor(embedding_held: Any, largest_matrix_parameters: Any, optimize
     return maximum(embedding_held, largest_matrix_parameters / optimizer_shards)
 
 
-@term("bytes", source=_TRACE)
-def step_temporaries(
-    optimizer_steps: Any, step_row: Any, updates_held: Any, largest_tensor: Any, step_bytes: Any, offloads: Any,
-    offload_row: Any,
-) -> Any:  # fmt: skip
-    """What the update works on: of all tensors, of the largest one, or nothing in one kernel or on the host."""
+@term("parameters", source=_TRACE)
+def updated_at_once(optimizer_steps: Any, step_row: Any, updates_held: Any, largest_tensor: Any) -> Any:
+    """Parameters whose update is at work at one time: all, those of the largest tensor, or none in one kernel."""
     updated = optimizer_steps.all_tensors[step_row] * updates_held
-    one = optimizer_steps.one_tensor[step_row] * largest_tensor
-    return (1 - offloads.optimizer[offload_row]) * step_bytes * (updated + one)
+    return updated + optimizer_steps.one_tensor[step_row] * largest_tensor
+
+
+@term("bytes", source=_TRACE)
+def step_temporaries(offloads: Any, offload_row: Any, step_bytes: Any, updated_at_once: Any) -> Any:
+    """What the update works on; nothing on the card where the host updates."""
+    return (1 - offloads.optimizer[offload_row]) * step_bytes * updated_at_once
 
 
 @term("bytes", source=_TRACE)
@@ -326,7 +332,7 @@ def step_gradients(gradient_memory: Any, gradients_kept: Any, largest_tensor: An
 
 
 @term("bytes", source=_TRACE)
-def step_moment(resident_memory: Any, step_gradients: Any, step_temporaries: Any, held_output: Any) -> Any:
+def optimizer_moment(resident_memory: Any, step_gradients: Any, step_temporaries: Any, held_output: Any) -> Any:
     """Optimizer step: gradients, the update's temporaries, and the output that the loop still holds."""
     return resident_memory + step_gradients + step_temporaries + held_output
 
@@ -334,11 +340,11 @@ def step_moment(resident_memory: Any, step_gradients: Any, step_temporaries: Any
 @term("bytes", source=_TRACE)
 def traced_allocated(
     loss_forward_moment: Any, loss_backward_moment: Any, last_layer_moment: Any, first_layer_moment: Any,
-    embedding_moment: Any, step_moment: Any,
+    embedding_moment: Any, optimizer_moment: Any,
 ) -> Any:  # fmt: skip
     """Allocated peak: the largest of the six moments, never their sum."""
     backward = maximum(loss_backward_moment, last_layer_moment, first_layer_moment, embedding_moment)
-    return maximum(loss_forward_moment, backward, step_moment)
+    return maximum(loss_forward_moment, backward, optimizer_moment)
 
 
 # ---------------------------------------------------------------------- what was traced

@@ -108,23 +108,34 @@ def master_bytes(recipes: Any, recipe_row: Any) -> Any:
 
 
 @term("bytes per parameter", source=_RECIPE)
-def first_moment_bytes(recipes: Any, recipe_row: Any, fsdp_upcasts: Any, fp32_bytes: Any) -> Any:
-    """Bytes of the first moment; momentum, where there is one alone."""
-    kept = recipes.first_moment_bytes[recipe_row]
-    return when((fsdp_upcasts > 0) & (equal_width(recipes, recipe_row) > 0), fp32_bytes, kept)
+def recipe_moment_bytes(recipes: Any, recipe_row: Any) -> Any:
+    """Bytes of the first moment as the recipe says."""
+    return recipes.first_moment_bytes[recipe_row]
+
+
+@term("bytes per parameter", source=_FSDP)
+def moment_widening(recipes: Any, recipe_row: Any, fsdp_upcasts: Any, recipe_moment_bytes: Any) -> Any:
+    """By how many bytes FSDP widens each moment: moments as wide as weights widen with them, others stay."""
+    return fsdp_upcasts * when(recipe_moment_bytes > recipes.weight_bytes[recipe_row], 0, recipe_moment_bytes)
 
 
 @term("bytes per parameter", source=_RECIPE)
-def second_moment_bytes(recipes: Any, recipe_row: Any, fsdp_upcasts: Any, fp32_bytes: Any) -> Any:
+def first_moment_bytes(recipe_moment_bytes: Any, moment_widening: Any, wide_moments: Any) -> Any:
+    """Bytes of the first moment; momentum, where there is one alone."""
+    return recipe_moment_bytes + wide_moments * moment_widening
+
+
+@term("switch", source=_RECIPE)
+def wide_moments(recipes: Any, recipe_row: Any, recipe_moment_bytes: Any) -> Any:
+    """1 when moments are as wide as weights or wider: none of 8 bit, and none that is missing."""
+    return when(recipe_moment_bytes < recipes.weight_bytes[recipe_row], 0, 1)
+
+
+@term("bytes per parameter", source=_RECIPE)
+def second_moment_bytes(recipes: Any, recipe_row: Any, moment_widening: Any, wide_moments: Any) -> Any:
     """Bytes of the second moment; 0 where the optimizer has none."""
     kept = recipes.second_moment_bytes[recipe_row]
-    return when((fsdp_upcasts > 0) & (equal_width(recipes, recipe_row) > 0) & (kept > 0), fp32_bytes, kept)
-
-
-def equal_width(recipes: Any, recipe_row: Any) -> Any:
-    """1 when moments are as wide as weights, so that they widen with them. Part of terms, no term itself."""
-    same = recipes.first_moment_bytes[recipe_row] - recipes.weight_bytes[recipe_row]
-    return when((same >= 0) & (same <= 0), 1, 0)
+    return kept + wide_moments * when(kept > 0, moment_widening, 0)
 
 
 @term("bytes per parameter", source=_RECIPE)

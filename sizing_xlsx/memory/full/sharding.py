@@ -76,15 +76,21 @@ def degrees_divide_cards(data_parallel: Any) -> Any:
     return when(floor(data_parallel) >= data_parallel, 1, 0)
 
 
+@term("count")
+def uneven_heads(attention_heads: Any, kv_heads: Any, tensor_parallel: Any) -> Any:
+    """What is left over when tensor parallel shares heads and KV heads: 0 when both are even."""
+    queries, keys = attention_heads / tensor_parallel, kv_heads / tensor_parallel
+    return queries - floor(queries) + keys - floor(keys)
+
+
 @check(
     "tensor_parallel is {tensor_parallel}; it must divide the attention heads, {attention_heads}, and the KV heads,"
     " {kv_heads}, of {base_model}"
 )
 @term("switch")
-def tensor_parallel_divides(tensor_parallel: Any, attention_heads: Any, kv_heads: Any) -> Any:
+def tensor_parallel_divides(uneven_heads: Any) -> Any:
     """0 when heads cannot be shared evenly."""
-    queries, keys = attention_heads / tensor_parallel, kv_heads / tensor_parallel
-    return when((floor(queries) >= queries) & (floor(keys) >= keys), 1, 0)
+    return when(uneven_heads > 0, 0, 1)
 
 
 @check("pipeline_parallel is {pipeline_parallel}; it must be at most the layers of {base_model}, {layer_count}")
@@ -102,16 +108,27 @@ def sequence_parallel_divides(sequence_length: Any, sequence_parallel: Any) -> A
     return when(floor(part) >= part, 1, 0)
 
 
+@term("count")
+def expert_groups(copies_of_weights: Any, expert_parallel: Any) -> Any:
+    """Groups of cards that together hold all experts."""
+    return copies_of_weights / expert_parallel
+
+
+@term("count")
+def uneven_experts(expert_count: Any, expert_parallel: Any, expert_groups: Any) -> Any:
+    """What is left over when expert parallel shares experts, and cards its groups: 0 when both are even."""
+    held = expert_count / expert_parallel
+    return held - floor(held) + expert_groups - floor(expert_groups)
+
+
 @check(
     "expert_parallel is {expert_parallel}; it must divide the experts of {base_model}, {expert_count}, and the cards"
     " beside tensor and pipeline parallel, and be 1 for a dense model"
 )
 @term("switch")
-def expert_parallel_divides(expert_parallel: Any, expert_count: Any, copies_of_weights: Any) -> Any:
+def expert_parallel_divides(expert_parallel: Any, expert_count: Any, uneven_experts: Any) -> Any:
     """0 when experts cannot be shared evenly."""
-    held, groups = expert_count / expert_parallel, copies_of_weights / expert_parallel
-    even = when((floor(held) >= held) & (floor(groups) >= groups) & (expert_count >= expert_parallel), 1, 0)
-    return when(expert_parallel > 1, even, 1)
+    return when((expert_parallel > 1) & ((uneven_experts > 0) | (expert_count < expert_parallel)), 0, 1)
 
 
 @check(
@@ -130,16 +147,21 @@ def node_group(gpus_per_node: Any, tensor_parallel: Any, copies_of_weights: Any)
     return minimum(copies_of_weights, gpus_per_node / tensor_parallel)
 
 
+@term("count")
+def uneven_nodes(copies_of_weights: Any, node_group: Any) -> Any:
+    """What is left over when cards form nodes, and tensor parallel groups within a node: 0 when both are even."""
+    nodes = copies_of_weights / node_group
+    return nodes - floor(nodes) + node_group - floor(node_group)
+
+
 @check(
     "sharding_stage is {sharding_stage!r} with {copies_of_weights} cards and {node_group} of them a node; a hybrid"
     " shard needs whole nodes: a multiple of {node_group} cards"
 )
 @term("switch")
-def nodes_are_whole(sharding_stages: Any, stage_row: Any, copies_of_weights: Any, node_group: Any) -> Any:
+def nodes_are_whole(sharding_stages: Any, stage_row: Any, uneven_nodes: Any) -> Any:
     """0 when a hybrid stage would have a node with fewer cards than the others."""
-    nodes = copies_of_weights / node_group
-    even = when((floor(nodes) >= nodes) & (floor(node_group) >= node_group), 1, 0)
-    return when(sharding_stages.hybrid[stage_row] > 0, even, 1)
+    return when((sharding_stages.hybrid[stage_row] > 0) & (uneven_nodes > 0), 0, 1)
 
 
 @term("count", source=_ZERO)

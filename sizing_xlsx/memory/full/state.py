@@ -7,7 +7,7 @@ from ...formula.primitives import floor, maximum, minimum, when
 
 _ZERO = "Rajbhandari et al. 2020; DeepSpeed's and PyTorch's documentation"
 _DEEPSPEED = "DeepSpeed's documentation of its configuration"
-offload = Input(
+state_offload = Input(
     "text",
     Choice("offloads"),
     "None",
@@ -63,12 +63,17 @@ def inner_dense_held(
     return dense * stage_layers / (layer_count * tensor_parallel)
 
 
+@term("parameters")
+def outer_share(base_parameter_count: Any, outer_parameters: Any) -> Any:
+    """Parameters outside the layers."""
+    return minimum(base_parameter_count, outer_parameters)
+
+
 @term("parameters", label="Parameters outside the layers of a card")
-def outer_held(base_parameter_count: Any, outer_parameters: Any, pipeline_parallel: Any, tensor_parallel: Any,
-               embedding_parameters: Any) -> Any:  # fmt: skip
+def outer_held(outer_share: Any, pipeline_parallel: Any, tensor_parallel: Any, embedding_parameters: Any) -> Any:
     """Embeddings and output head; with a pipeline, one of them on the stage that has it."""
-    both = minimum(base_parameter_count, outer_parameters)
-    return when(pipeline_parallel > 1, minimum(both, embedding_parameters), both) / tensor_parallel
+    one = minimum(outer_share, embedding_parameters)
+    return when(pipeline_parallel > 1, one, outer_share) / tensor_parallel
 
 
 @term("parameters")
@@ -111,12 +116,12 @@ def updates_held(dense_held: Any, experts_held: Any, optimizer_shards: Any, expe
 
 # ---------------------------------------------------------------------- bytes of one card
 @term("row")
-def offload_row(offloads: Any, offload: Any) -> Any:
+def offload_row(offloads: Any, state_offload: Any) -> Any:
     """Row of the offload in its table."""
-    return offloads.row_of(offload)
+    return offloads.row_of(state_offload)
 
 
-@check("offload is {offload!r} with sharding_stage {sharding_stage!r}; ZeRO and FSDP offload, the others do not")
+@check("state_offload is {state_offload!r} with sharding_stage {sharding_stage!r}; ZeRO and FSDP offload, not others")
 @term("switch")
 def stage_offloads(offloads: Any, offload_row: Any, sharding_stages: Any, stage_row: Any) -> Any:
     """0 when a stage should offload that cannot."""
@@ -124,8 +129,8 @@ def stage_offloads(offloads: Any, offload_row: Any, sharding_stages: Any, stage_
 
 
 @check(
-    "offload is {offload!r} with sharding_stage {sharding_stage!r}; parameters can be offloaded where weights are"
-    " divided: with ZeRO-3 or FSDP"
+    "state_offload is {state_offload!r} with sharding_stage {sharding_stage!r}; parameters can be offloaded where"
+    " weights are divided: with ZeRO-3 or FSDP"
 )
 @term("switch")
 def stage_offloads_parameters(offloads: Any, offload_row: Any, sharding_stages: Any, stage_row: Any) -> Any:
@@ -134,8 +139,8 @@ def stage_offloads_parameters(offloads: Any, offload_row: Any, sharding_stages: 
 
 
 @check(
-    "offload is {offload!r} with sharding_stage {sharding_stage!r}; FSDP offloads parameters and optimizer together to"
-    " the CPU, or nothing",
+    "state_offload is {state_offload!r} with sharding_stage {sharding_stage!r}; FSDP offloads parameters and optimizer"
+    " together to the CPU, or nothing",
     fault=False,
 )
 @term("switch")
