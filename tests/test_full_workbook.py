@@ -38,7 +38,7 @@ def opened(book: Book) -> Iterator[Opened]:
 
 
 def some_inputs(job: Job, rng: random.Random) -> dict[str, Any]:
-    """A job that contradicts nothing."""
+    """Any choices, a count of cards that the stage takes, and small batches and sequences."""
     stage = rng.choice(job.choices("sharding_stage"))
     inputs = {
         key: rng.choice(job.choices(key))
@@ -64,10 +64,14 @@ def test_it_recalculates_to_the_values_in_the_file(opened: Opened) -> None:
 
 def test_it_sizes_jobs_as_python_does(opened: Opened) -> None:
     job, rng = opened.book.job, random.Random(7)
-    for _ in range(25):
+    sized = 0
+    while sized < 25:
         inputs = some_inputs(job, rng)
-        opened.type(inputs)
         values = job.reference(inputs)
+        if not all(values[rule] for rule in job.fault_rules):
+            continue
+        sized += 1
+        opened.type(inputs)
         wrong = opened.differences({public_name(key): values[key] for key in job.order})
         assert not wrong, f"{wrong[:5]} for {inputs}"
     opened.type()

@@ -41,6 +41,9 @@ _IN_VIEW = {
         "norms_d", "attention_q", "attention_kv", "attention_nh", "mlp_ff", "moe_k_e", "moe_k_d", "shared_s",
         "final_norm_d", "extra_score_bytes",
     ),
+    "full_forms": (
+        "layer_d", "layer_q", "layer_kv", "layer_nh", "mlp_d", "mlp_ff", "moe_k_e", "moe_k_d", "outer_d", "traced",
+    ),
     "stacks": (
         "forward_logit_bytes", "shifted_logit_bytes", "backward_logit_bytes", "fused_logit_bytes", "row_logit_bytes",
         "held_logit_bytes", "keeps_output", "fused_norms", "fused_adapters", "fused_loss", "unties", "linear_experts",
