@@ -12,6 +12,7 @@ from engines import Formualizer
 
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import public_name
+from sizing_xlsx.planning import first_that_fits, shared_among
 from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook.build import NO_ONE, write_book
 from sizing_xlsx.workbook.rules import lint_workbook
@@ -87,3 +88,22 @@ def test_a_wrong_number_of_cards_gets_no_verdict(opened: Opened) -> None:
 def test_validation_shows_the_public_runs(opened: Opened) -> None:
     cells = opened.engine.get_sheet("Validation").values()
     assert {row["id"] for row in opened.book.presets.full_runs} <= set(cells)
+
+
+def test_the_sheet_sharding_finds_what_planning_finds(opened: Opened) -> None:
+    for inputs in (
+        {},
+        {"base_model": "meta-llama/Llama-3.1-70B", "batch_size": 4},
+        {"base_model": "openai-community/gpt2"},
+    ):
+        opened.type(inputs)
+        found = shared_among(opened.book.job, **inputs)
+        first = first_that_fits(found)
+        assert first is not None
+        cells = opened.engine.get_sheet("Sharding")
+        told = f"First that fits: {first.cards} × {first.stage}, on"
+        assert str(opened["Sharding", 2, 2]).startswith(told)
+        states = {one.state_gb for one in found}
+        shown = [value for value in cells.values() if isinstance(value, float)]
+        assert all(any(abs(state - value) < 1e-9 * state for value in shown) for state in states)
+    opened.type()

@@ -35,6 +35,7 @@ from .sheets import (
     scenarios,
     search,
     sensitivity,
+    sharding,
     sizing,
     start,
     summary,
@@ -52,7 +53,7 @@ RESULTS = (
     "largest_sequence_length",
 )  # fmt: skip
 SHEETS = (
-    "Start", "Sizing", "Compare", "Levers", "Crossover", "Sensitivity", "Scenarios",
+    "Start", "Sizing", "Compare", sharding.TITLE, "Levers", "Crossover", "Sensitivity", "Scenarios",
     "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks", "Chart data",
     "What-if", "Compare workings", "Search workings", "Crossover workings", "Sensitivity workings", "Scenario workings",
     "Validation workings", "Public workings", lookups.TITLE,
@@ -160,12 +161,15 @@ def write_book(
     absent = set() if book.public_runs else {public_runs.WORKINGS}
     absent |= set() if functions == LAMBDA else {lookups.TITLE}
     absent |= {functions_list.TITLE} if functions == NO_ONE else set()
+    absent |= set() if "sharding" in template else {sharding.TITLE}
     absent |= set() if "crossover" in template else {crossover.TITLE, crossover.WORKINGS}
     for title in SHEETS:
         if title not in absent:
             book.sheet(title)
     book.what_if = what_if.WhatIf(book)
-    for plan in (chart_data.plan, compare.plan, search.plan, levers.plan, crossover.plan, sensitivity.plan):
+    for plan in (
+        chart_data.plan, compare.plan, search.plan, levers.plan, crossover.plan, sensitivity.plan, sharding.plan,
+    ):  # fmt: skip
         plan(book)
     scenarios.plan(book)
     book.provider = functions
@@ -176,9 +180,10 @@ def write_book(
     for result in RESULTS:
         book.guards[result] = lambda content: book.guarded(content, "NA()")
     for write in (
-        start.write, sizing.write, compare.write, levers.write, crossover.write, sensitivity.write, scenarios.write,
-        overrides.write, validation.write, reference.write, workings.write, checks.write, chart_data.write,
-        what_if.write, search.write, summary.write, lookups.write, functions_list.write, notes.write, record.write,
+        start.write, sizing.write, compare.write, sharding.write, levers.write, crossover.write, sensitivity.write,
+        scenarios.write, overrides.write, validation.write, reference.write, workings.write, checks.write,
+        chart_data.write, what_if.write, search.write, summary.write, lookups.write, functions_list.write, notes.write,
+        record.write,
     ):  # fmt: skip
         write(book)
     book.sheet("Sizing").activate()
