@@ -14,7 +14,7 @@ from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.planning import first_that_fits, shared_among
 from sizing_xlsx.presets.catalogue import load_presets
-from sizing_xlsx.workbook.build import NO_ONE, write_book
+from sizing_xlsx.workbook.build import write_book
 from sizing_xlsx.workbook.rules import lint_workbook
 from sizing_xlsx.workbook.template import load_template
 
@@ -27,7 +27,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Book:
     for values in ("row_values", "column_values"):
         template["axes"][values] = template["axes"][values][:2]
     path = tmp_path_factory.mktemp("full") / template["file"]
-    write_book(path, "full", template, presets, functions=NO_ONE)
+    write_book(path, "full", template, presets)
     return Book("full", path, presets, template)
 
 
@@ -94,15 +94,18 @@ def test_the_sheet_sharding_finds_what_planning_finds(opened: Opened) -> None:
     for inputs in (
         {},
         {"base_model": "meta-llama/Llama-3.1-70B", "batch_size": 4},
-        {"base_model": "openai-community/gpt2"},
+        {"base_model": "Qwen/Qwen2.5-0.5B"},
     ):
         opened.type(inputs)
         found = shared_among(opened.book.job, **inputs)
         first = first_that_fits(found)
         assert first is not None
         cells = opened.engine.get_sheet("Sharding")
-        told = f"First that fits: {first.cards} × {first.stage}, on"
-        assert str(opened["Sharding", 2, 2]).startswith(told)
+        where = "on" if first.on_one_node else "over more than"
+        assert (
+            str(opened["Sharding", 2, 2])
+            == f"First that fits: {first.cards} × {first.stage}, {where} one node of eight."
+        )
         states = {one.state_gb for one in found}
         shown = [value for value in cells.values() if isinstance(value, float)]
         assert all(any(abs(state - value) < 1e-9 * state for value in shown) for state in states)

@@ -52,6 +52,7 @@ RESULTS = (
     "published_total_reserved_gb", "traced_peak_allocated_gb", "traced_total_reserved_gb", "largest_batch_size",
     "largest_sequence_length",
 )  # fmt: skip
+FUNCTION_JOBS = ("lora", "training")  # whose workbooks hold the Excel functions, which size these jobs
 SHEETS = (
     "Start", "Sizing", "Compare", sharding.TITLE, "Levers", "Crossover", "Sensitivity", "Scenarios",
     "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks", "Chart data",
@@ -137,6 +138,7 @@ def write_book(
     """
     if functions not in PROVIDERS:
         raise ValueError(f"functions is {functions!r}; it must be one of {', '.join(PROVIDERS)}")
+    functions = functions if name in FUNCTION_JOBS else NO_ONE
     job = workbook_job(name, presets, opened_on)
     day = _data_date((folder or presets_folder()) / "release.toml")
     words = template["book"]

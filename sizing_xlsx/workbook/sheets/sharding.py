@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TITLE = "Sharding"
 _TOP = 4  # row of the first grid's header
 _PARTS = (("weight", "weight"), ("gradient", "gradient"), ("master", "optimizer"), ("moment", "optimizer"))
-_BILLIONS = (0.25, 0.5, 1, 1.5, 3, 7, 8, 13, 34, 70)  # sizes of models that are shown
+_BILLIONS = (0.25, 0.5, 1, 1.5, 3, 4, 7, 8, 13)  # sizes of models that are shown
 _CARDS = (24, 80)  # GB of the cards that lines show
 
 
