@@ -313,10 +313,16 @@ def largest_tensor(embedding_held: Any, largest_matrix_parameters: Any, optimize
 
 
 @term("parameters", source=_TRACE)
-def updated_at_once(optimizer_steps: Any, step_row: Any, updates_held: Any, largest_tensor: Any) -> Any:
-    """Parameters whose update is at work at one time: all, those of the largest tensor, or none in one kernel."""
+def walked_at_once(optimizer_steps: Any, step_row: Any, updates_held: Any, largest_tensor: Any) -> Any:
+    """Parameters at work at one time: all, those of the largest tensor, or none in one kernel."""
     updated = optimizer_steps.all_tensors[step_row] * updates_held
     return updated + optimizer_steps.one_tensor[step_row] * largest_tensor
+
+
+@term("parameters")
+def updated_at_once(master_bytes: Any, updates_held: Any, walked_at_once: Any) -> Any:
+    """The same; a master copy takes all its gradients in fp32 before the walk, however the optimizer walks."""
+    return when(master_bytes > 0, updates_held, walked_at_once)
 
 
 @term("bytes", source=_TRACE)
