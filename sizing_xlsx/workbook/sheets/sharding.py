@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...formula.render import column_name
 from ...planning.launch import launch_config
 from ...planning.sharding import COUNTS, STAGES
 from .. import charts, page
@@ -122,7 +123,7 @@ def _told(book: Book, column: int) -> Raw:
     first = next((cards for cards in COUNTS if _first(book, cards)), 0)
     at = f'MATCH(1,INDEX(({lowest}<>"–")*1,0),0)'
     cards, stage = f"INDEX({counts},{at})", f"INDEX({lowest},{at})"
-    node = f'IF({cards}>Node_Cards,"{words["nodes"]}","{words["node"]}")'
+    node = f'IF({cards}>{book.cell_name("node_cards")},"{words["nodes"]}","{words["node"]}")'
     told = f'"{words["first"]}"&{cards}&" × "&{stage}&{node}'
     formula = f'=IF(Checks_Failed>0,First_Fault,IF(SUMPRODUCT(({lowest}<>"–")*1)>0,{told},"{words["none"]}"))'
     place = words["nodes" if first > book.values["node_cards"] else "node"]
@@ -190,38 +191,38 @@ def _settings(book: Book) -> list[tuple[str, str, Any]]:
     zero, fsdp = config.get("zero_optimization", {}), config.get("fsdp_config", {})
 
     def of(table: str, column: str, row: str) -> str:
-        return f"INDEX({table}_{column}_List,{row})"
+        return f"INDEX({column_name(table, column)},{book.cell_name(row)})"
 
-    stage = {name: of("Sharding_Stages", name, "Stage_Row") for name in ("Zero", "Fsdp", "Hybrid")}
-    off = {name: of("Offloads", name, "Offload_Row") for name in ("Optimizer", "Parameters", "NVMe")}
-    off["NVMe"] = of("Offloads", "Nvme", "Offload_Row")
-    number = "+".join(
-        of("Sharding_Stages", f"Shards_{part}", "Stage_Row") for part in ("Optimizer", "Gradients", "Weights")
-    )
+    stage = {name: of("sharding_stages", name, "stage_row") for name in ("zero", "fsdp", "hybrid")}
+    off = {name: of("offloads", name, "offload_row") for name in ("optimizer", "parameters", "nvme")}
+    parts = ("optimizer", "gradients", "weights")
+    number = "+".join(of("sharding_stages", f"shards_{part}", "stage_row") for part in parts)
     cards = book.cell_name("gpu_count")
-    device = f'IF({off["NVMe"]}>0,"nvme","cpu")'
+    device = f'IF({off["nvme"]}>0,"nvme","cpu")'
 
     def only(which: str, then: str) -> str:
         return f'IF({stage[which]}>0,{then},"–")'
 
     kind = "DEEPSPEED" if zero else config["distributed_type"]
-    launcher = f'IF({stage["Fsdp"]}>0,"FSDP",IF({cards}>1,"MULTI_GPU","NO"))'
+    launcher = f'IF({stage["fsdp"]}>0,"FSDP",IF({cards}>1,"MULTI_GPU","NO"))'
     half = f'IF({book.cell_name("compute_precision")}="fp16 autocast","fp16","bf16")'
+    cast = f"IF({stage['zero']}>0,{book.cell_name('autocast_on')},{book.cell_name('autocast_active')})"
     precision = str(book.values["compute_precision"])[:4]
     casts = book.values["autocast_on" if zero else "autocast_active"]
     return [
-        ("distributed_type", f'IF({stage["Zero"]}>0,"DEEPSPEED",{launcher})', kind),
-        ("mixed_precision", f'IF(IF({stage["Zero"]}>0,Autocast_On,Autocast_Active)>0,{half},"no")',
+        ("distributed_type", f'IF({stage["zero"]}>0,"DEEPSPEED",{launcher})', kind),
+        ("mixed_precision", f'IF({cast}>0,{half},"no")',
          precision if casts else "no"),
         ("num_processes", cards, book.values["gpu_count"]),
-        ("zero_optimization.stage", only("Zero", number), zero.get("stage", "–")),
-        ("zero_optimization.reduce_bucket_size", only("Zero", "Bucket_Elements"), zero.get("reduce_bucket_size", "–")),
-        ("offload_optimizer.device", only("Zero", f'IF({off["Optimizer"]}>0,{device},"none")'),
+        ("zero_optimization.stage", only("zero", number), zero.get("stage", "–")),
+        ("zero_optimization.reduce_bucket_size", only("zero", book.cell_name("bucket_elements")),
+         zero.get("reduce_bucket_size", "–")),
+        ("offload_optimizer.device", only("zero", f'IF({off["optimizer"]}>0,{device},"none")'),
          zero.get("offload_optimizer", {"device": "none"})["device"] if zero else "–"),
-        ("offload_param.device", only("Zero", f'IF({off["Parameters"]}>0,{device},"none")'),
+        ("offload_param.device", only("zero", f'IF({off["parameters"]}>0,{device},"none")'),
          zero.get("offload_param", {"device": "none"})["device"] if zero else "–"),
-        ("fsdp_sharding_strategy", only("Fsdp", f'IF({stage["Hybrid"]}>0,"HYBRID_SHARD","FULL_SHARD")'),
+        ("fsdp_sharding_strategy", only("fsdp", f'IF({stage["hybrid"]}>0,"HYBRID_SHARD","FULL_SHARD")'),
          fsdp.get("fsdp_sharding_strategy", "–")),
-        ("fsdp_offload_params", only("Fsdp", f'IF({off["Parameters"]}>0,"true","false")'),
+        ("fsdp_offload_params", only("fsdp", f'IF({off["parameters"]}>0,"true","false")'),
          str(fsdp["fsdp_offload_params"]).lower() if fsdp else "–"),
     ]  # fmt: skip
