@@ -13,8 +13,16 @@ from .presets.catalogue import Presets, load_presets
 WORKED: dict[str, dict[str, Any]] = {
     "lora": {},
     "training": {"batch_size": 256, "sequence_length": 100, "training_examples": 250_000_000, "epoch_count": 1},
+    "full": {
+        "base_model": "meta-llama/Meta-Llama-3-8B",
+        "batch_size": 1,
+        "sequence_length": 4096,
+        "activation_checkpointing": "On",
+        "training_stack": "HF Trainer, transformers 5",
+        "gpu_choice": "NVIDIA A100 SXM4 80GB",
+    },
 }
-JOBS = tuple(WORKED)
+JOBS = ("lora", "training")  # those that have a workbook
 BASES = {  # of a verdict: the total to keep within which capacity, and how a label says it
     "": ("total_to_size_against", "capacity_available", ""),
     "published_": ("published_reserved", "published_capacity", " by the published accounting"),
@@ -23,9 +31,11 @@ QUESTIONS = tuple(f"{basis}largest_{vary}" for basis in BASES for vary in ("batc
 
 
 def modules(name: str) -> tuple[ModuleType, ...]:
-    """The formulas of a job: LoRA fine-tuning of a decoder, or training an encoder from scratch, on one GPU."""
+    """The formulas of a job: LoRA of a decoder or training an encoder on one GPU, full fine-tuning on one or more."""
     from .memory.shared import activations, allocator, card, limits, published, run, units, verdict
 
+    if name == "full":
+        return (units, limits, card, activations, verdict, *_full())
     shared = (units, limits, run, card, activations, published, allocator, verdict)
     return (*shared, *(_lora() if name == "lora" else _training()))
 
@@ -37,6 +47,7 @@ def beside(name: str) -> tuple[ModuleType, ...]:
         budget,
         checkpoints,
         communication,
+        encoder_work,
         full_work,
         hours,
         own,
@@ -44,17 +55,19 @@ def beside(name: str) -> tuple[ModuleType, ...]:
         rent,
         throughput,
         tokens,
+        whole_cards,
         work,
     )
 
-    of_job = adapter_work if name == "lora" else full_work
-    return (tokens, of_job, work, throughput, checkpoints, hours, communication, price, rent, own, budget)
+    of_job = {"lora": (whole_cards, adapter_work), "training": (whole_cards, encoder_work), "full": (full_work,)}
+    return (tokens, *of_job[name], work, throughput, checkpoints, hours, communication, price, rent, own, budget)
 
 
 def _lora() -> tuple[ModuleType, ...]:
     from .memory.decoder import parameters, shape
     from .memory.lora import (
         adapters,
+        base,
         form,
         items,
         kept,
@@ -69,13 +82,22 @@ def _lora() -> tuple[ModuleType, ...]:
     )
 
     kept_modules = (layer, mask, kept)
-    return (shape, parameters, model, stack, form, methods, adapters, published, resident, *kept_modules, traced, items)
+    decoder = (base, shape, parameters)
+    return (*decoder, model, stack, form, methods, adapters, published, resident, *kept_modules, traced, items)
 
 
 def _training() -> tuple[ModuleType, ...]:
     from .memory.training import items, model, published, traced
 
     return (model, published, traced, items)
+
+
+def _full() -> tuple[ModuleType, ...]:
+    from .memory.decoder import parameters, shape
+    from .memory.full import items, layer, loss, moments, published, recipe, reserve, run, sharding, state, taken
+
+    decoder = (shape, parameters)
+    return (taken, run, *decoder, recipe, sharding, state, layer, loss, moments, published, reserve, items)
 
 
 def plain_job(

@@ -12,12 +12,6 @@ attended_share = Constant(
 tokens_wanted_each = Constant(1, "tokens per parameter", "Tokens for each parameter", _ADAPTERS, "assumed")
 
 
-@term("switch")
-def parameters_sharded() -> Any:
-    """1 when cards share the parameters; here each holds the whole job."""
-    return 0
-
-
 @term("row")
 def method_row_of_speed(quantised_base: Any) -> Any:
     """Row of the method in the table of reached shares: 2 over a 16-bit base, 3 over a quantised one."""

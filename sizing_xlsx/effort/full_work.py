@@ -1,21 +1,36 @@
-"""What works, is trained and is saved where every parameter is trained: training an encoder from scratch."""
+"""What works, is trained, exchanged and saved in full fine-tuning of a decoder, whose cards may share its parts."""
 
 from typing import Any
 
 from ..formula.declare import Constant, check, term
-from ..formula.primitives import when
+from ..formula.primitives import maximum, when
 
-_HOFFMANN = "Hoffmann et al. 2022, Training compute-optimal large language models: about 20"
-attended_share = Constant(
-    1, "share", "Share of a row that a token attends to", "an encoder attends to all of it", "definition"
+_FEW = (
+    "Biderman et al. 2024, LoRA learns less and forgets less: on little data adapters are level; the bound is assumed"
 )
-tokens_wanted_each = Constant(20, "tokens per parameter", "Tokens for each parameter", _HOFFMANN, "published")
+_SAVED = "trainers save what the optimizer updates: the fp32 master copy where there is one, else the weights"
+attended_share = Constant(
+    0.5, "share", "Share of a row that a token attends to", "causal attention: half of it on average", "definition"
+)
+tokens_wanted_each = Constant(0.01, "tokens per parameter", "Tokens for each parameter", _FEW, "assumed")
 
 
 @term("switch")
-def parameters_sharded() -> Any:
-    """1 when cards share the parameters; here each holds the whole job."""
-    return 0
+def parameters_sharded(sharding_stages: Any, stage_row: Any) -> Any:
+    """1 when cards share the parameters, and gather them for forward and for backward."""
+    return sharding_stages.shards_weights[stage_row]
+
+
+@term("tokens")
+def tokens_per_whole_row(sequence_length: Any) -> Any:
+    """Tokens of the longest row, over all cards that share it."""
+    return sequence_length
+
+
+@term("rows")
+def rows_per_update(effective_batch_size: Any) -> Any:
+    """Rows of one update over all cards."""
+    return effective_batch_size
 
 
 @term("row")
@@ -25,27 +40,27 @@ def method_row_of_speed() -> Any:
 
 
 @term("parameters")
-def trained_parameters(parameter_count: Any) -> Any:
+def trained_parameters(base_parameter_count: Any) -> Any:
     """Parameters that are trained: all of them."""
-    return parameter_count
+    return base_parameter_count
 
 
 @term("parameters")
-def working_parameters(parameter_count: Any) -> Any:
-    """Parameters at work for one token: all of them (P)."""
-    return parameter_count
+def working_parameters(active_parameters: Any) -> Any:
+    """Parameters at work for one token (P): of a mixture those of its experts alone."""
+    return active_parameters
 
 
 @term("parameters")
-def passed_parameters(parameter_count: Any) -> Any:
-    """Parameters that backward passes on the way down: all of them."""
-    return parameter_count
+def passed_parameters(active_parameters: Any) -> Any:
+    """Parameters that backward passes on the way down: all that work."""
+    return active_parameters
 
 
 @term("parameters")
-def gradient_parameters(parameter_count: Any) -> Any:
-    """Parameters whose gradient a token adds to: all of them."""
-    return parameter_count
+def gradient_parameters(active_parameters: Any) -> Any:
+    """Parameters whose gradient a token adds to: all that work."""
+    return active_parameters
 
 
 @term("layers")
@@ -61,26 +76,47 @@ def passed_layers_share(layer_count: Any, attention_layers: Any) -> Any:
 
 
 @term("count")
-def attention_query_width(hidden_size: Any) -> Any:
+def attention_query_width(query_width: Any) -> Any:
     """Width of all heads together."""
-    return hidden_size
+    return query_width
+
+
+@term("bytes", source=_SAVED)
+def saved_weights(base_parameter_count: Any, weight_bytes: Any, master_bytes: Any) -> Any:
+    """Weights of the whole model as the optimizer has them."""
+    return base_parameter_count * maximum(weight_bytes, master_bytes)
 
 
 @term("bytes")
-def saved_weights(stored_weights: Any) -> Any:
-    """Weights as the optimizer has them."""
-    return stored_weights
+def optimizer_state(
+    base_parameter_count: Any,
+    moment_bytes: Any,
+    embedding_exception: Any,
+    embedding_parameters: Any,
+    fp32_bytes: Any,
+) -> Any:
+    """Both moments of the whole model, wherever they lie; embeddings in 32 bit where an 8-bit optimizer keeps them."""
+    wider = embedding_exception * embedding_parameters * (2 * fp32_bytes - moment_bytes)
+    return base_parameter_count * moment_bytes + wider
 
 
 @term("bytes")
-def exchanged_gradients(weight_gradients: Any) -> Any:
-    """One set of gradients, as cards exchange it."""
-    return weight_gradients
+def exchanged_gradients(
+    copies_of_weights: Any,
+    parameters_held: Any,
+    sharding_stages: Any,
+    stage_row: Any,
+    weight_bytes: Any,
+    gathered_bytes: Any,
+) -> Any:
+    """One set of a card's gradients, as cards exchange it: DDP as wide as the weights, others as they compute."""
+    width = when(sharding_stages.ddp[stage_row] > 0, weight_bytes, gathered_bytes)
+    return when(copies_of_weights > 1, parameters_held, 0) * width
 
 
 @check(
-    "run_tokens is {run_tokens}; a model of {trained_parameters} parameters trained from scratch wants"
-    " {tokens_wanted_each} for each of them, or it learns less than a smaller one would",
+    "run_tokens is {run_tokens}; that is fewer than {tokens_wanted_each} for each of {trained_parameters} parameters:"
+    " adapters learn as much from so few, and forget less",
     fault=False,
 )
 @term("switch")

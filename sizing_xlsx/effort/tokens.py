@@ -6,14 +6,6 @@ from ..formula.declare import Input, Number, Whole, term
 from ..formula.primitives import floor, given
 
 MOST = 10**16
-gpu_count = Input(
-    "count",
-    Whole(1, 1024),
-    1,
-    "Cards",
-    "Cards that share the run: each holds the whole job and takes a part of every batch.",
-    follows_job=False,
-)
 training_tokens = Input(
     "tokens",
     Whole(1, MOST),
@@ -53,9 +45,9 @@ supervised_share = Input(
 
 
 @term("tokens")
-def tokens_per_example(average_tokens: Any, tokens_per_row: Any, sequence_length: Any) -> Any:
+def tokens_per_example(average_tokens: Any, tokens_per_whole_row: Any, sequence_length: Any) -> Any:
     """Tokens of an example: the average where one was entered, else the longest; with its images."""
-    return average_tokens + tokens_per_row - sequence_length
+    return average_tokens + tokens_per_whole_row - sequence_length
 
 
 @term("tokens")
@@ -74,12 +66,6 @@ def processed_tokens(run_tokens: Any, padding_share: Any) -> Any:
 def supervised_tokens(run_tokens: Any, supervised_share: Any) -> Any:
     """Tokens that the loss counts."""
     return run_tokens * supervised_share
-
-
-@term("rows")
-def rows_per_update(effective_batch_size: Any, gpu_count: Any) -> Any:
-    """Rows of one update over all cards: micro-batch × accumulated steps × cards."""
-    return effective_batch_size * gpu_count
 
 
 @term("count")

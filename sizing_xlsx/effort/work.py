@@ -57,14 +57,13 @@ def attention_forward_flop(
     multiply_add: Any,
     attention_products: Any,
     attention_layers: Any,
-    tokens_per_row: Any,
+    tokens_per_whole_row: Any,
     attention_query_width: Any,
     attended_share: Any,
 ) -> Any:
     """Attention beyond the rule: it grows with the row. Causal attention sees half of it; windows are not counted."""
-    return (
-        multiply_add * attention_products * attention_layers * tokens_per_row * attention_query_width * attended_share
-    )
+    attended = tokens_per_whole_row * attended_share
+    return multiply_add * attention_products * attention_layers * attended * attention_query_width
 
 
 @term("FLOP per token", source=_ATTENTION)

@@ -84,7 +84,7 @@ class Job:
                 continue
             if self._known(key):
                 raise ValueError(f"{self.name}: {key} is defined twice")
-            self._add(facts, module.__name__, getattr(value, "override", None))
+            self._add(facts, value.__module__, getattr(value, "override", None))
             if hasattr(value, "check"):
                 self.checks[key] = value.check
 

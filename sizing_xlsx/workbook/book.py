@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .sheets.lookups import Lookups
     from .sheets.search import Search
     from .sheets.sensitivity import Sensitivity
+    from .sheets.sharding import Sharding
     from .sheets.what_if import WhatIf
 
 
@@ -93,6 +94,7 @@ class Book:
     levers: Levers
     search: Search
     sensitivity: Sensitivity
+    sharding: Sharding  # of those workbooks whose template asks for it
     scenarios: Scenarios
     provider: str  # of the Excel functions; see lambdas.py
     lookups: Lookups | None = None  # of those workbooks whose functions are names of their own

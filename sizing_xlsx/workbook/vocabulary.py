@@ -62,6 +62,7 @@ VOCABULARY: Mapping[str, str] = {
         lever_names.baseline lever_names.batch_size lever_names.seq_len lever_names.lora_rank
         lever_names.checkpointing lever_names.adapter_placement lever_names.base_precision lever_names.combined
         lever_names.optimizer lever_names.checkpointing_batch lever_names.checkpointing_seq lever_names.precision
+        lever_names.one_card lever_names.fsdp lever_names.zero lever_names.ddp
         lever_names.own
         settings.baseline settings.False settings.True settings.adam settings.adam8bit settings.checkpointing
         settings.both settings.upper{count}
@@ -123,9 +124,10 @@ VOCABULARY: Mapping[str, str] = {
         subjects.units subjects.run subjects.card subjects.shape subjects.parameters subjects.model subjects.methods
         subjects.adapters subjects.stack subjects.form subjects.resident subjects.layer subjects.mask subjects.kept
         subjects.activations subjects.published subjects.traced subjects.items subjects.allocator subjects.verdict
-        subjects.tokens subjects.adapter_work subjects.full_work subjects.work subjects.throughput subjects.checkpoints
-        subjects.hours subjects.communication subjects.price subjects.rent subjects.own subjects.budget
-        subjects.figures
+        subjects.tokens subjects.adapter_work subjects.encoder_work subjects.full_work subjects.whole_cards
+        subjects.work subjects.throughput subjects.checkpoints subjects.hours subjects.communication subjects.price
+        subjects.rent subjects.own subjects.budget subjects.figures subjects.recipe subjects.sharding subjects.state
+        subjects.loss subjects.moments subjects.reserve subjects.taken
     """,
     "what_if": "title sentence job broken[2]",
     "search": """

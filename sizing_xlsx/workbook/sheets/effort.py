@@ -126,18 +126,15 @@ def _entry(book: Book, row: int, key: str) -> None:
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
     put = book.putter(ws)
     ws.set_row(row, book.look["rows"]["input"])
-    if key in job.inputs:
-        facts: Any = job.inputs[key]
+    facts: Any = job.inputs.get(key) or job.terms[key]
+    if key in job.inputs and key in job.beside:
         write_input(book, ws, TITLE, row, _VALUE, key, styles.variant(typed_style(facts), **_typed_format(book, facts)))
-        text = facts.help
     else:
-        facts = job.terms[key]
         put(row, _VALUE, _live(book, book.sym(key)), styles.variant("calc0", format=_shown(book, facts.unit)))
-        text = facts.help
     unit = "" if getattr(getattr(facts, "domain", None), "day", False) else _unit(book, facts.unit)
     put(row, _LABEL, facts.label, styles["label"])
     put(row, _UNIT, unit, styles["unit"])
-    put(row, _HELP, text, styles["help"])
+    put(row, _HELP, facts.help, styles["help"])
 
 
 def _typed_format(book: Book, facts: Any) -> dict[str, Any]:
