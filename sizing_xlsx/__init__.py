@@ -1,7 +1,7 @@
 """sizing_xlsx: does this model fit on that GPU? One definition of every formula, in Python and in Excel.
 
-`lora` and `training` are the jobs that can be sized: `sizing_xlsx.lora.size(batch_size=4)["fit_verdict"]`. They are
-made at first use; importing the package loads no formulas and nothing heavy.
+`lora`, `training` and `full` are the jobs that can be sized: `sizing_xlsx.lora.size(batch_size=4)["fit_verdict"]`. They
+are made at first use; importing the package loads no formulas and nothing heavy.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .formula.job import Job
 
+    full: Job
     lora: Job
     training: Job
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "lora", "training"]
+__all__ = ["__version__", "full", "lora", "training"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("lora", "training"):
+    if name in ("full", "lora", "training"):
         from .jobs import job
 
         return job(name)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 JOB_COMMANDS = {
     "lora": "size a LoRA or QLoRA-style fine-tuning job",
     "training": "size a training job from scratch",
+    "full": "size full fine-tuning over one or more GPUs",
 }
 BOUNDARIES = ("largest_batch_size", "largest_sequence_length")
 
@@ -83,6 +84,12 @@ def _parser(command: str) -> Parser:
         sub.add_argument("--levers", action="store_true", help="the job with each change that saves memory")
         sub.add_argument("--workbook", type=Path, metavar="XLSX", help="a workbook of build.py, with --scenario")
         sub.add_argument("--scenario", metavar="NAME", help="a row of its sheet Scenarios; options replace its inputs")
+        if name == "full":
+            sub.add_argument("--stages", action="store_true", help="memory of a card for 1 to 1,024 cards, by stage")
+            sub.add_argument(
+                "--launch-config", type=Path, metavar="FILE",
+                help="write what starts it: DeepSpeed's JSON for ZeRO, accelerate's YAML for FSDP and DDP",
+            )  # fmt: skip
         own_options.add(sub)
         if name == command:  # only the command that runs pays for its job
             _job_options(sub, name)
@@ -214,7 +221,12 @@ def _size(options: argparse.Namespace) -> int:
     inputs = {key: _value(given[key]) for key in sized.inputs if given.get(key) is not None}
     if options.workbook is not None or options.scenario is not None:
         inputs = {**_scenario(options, sized), **inputs}
-    if options.cards or options.levers:
+    if getattr(options, "launch_config", None) is not None:
+        from .planning.launch import write_launch_config
+
+        sized.size((), **inputs)
+        print(write_launch_config(options.launch_config, sized, **inputs), file=sys.stderr)
+    if options.cards or options.levers or getattr(options, "stages", False):
         return _plan(sized, inputs, options)
     results = (*sized.plain_terms, *BOUNDARIES)
     values = sized.size(results, **inputs)
@@ -251,12 +263,14 @@ def _plan(sized: Job, inputs: dict[str, Any], options: argparse.Namespace) -> in
         found["cards"] = planned.cards(sized, inputs)
     if options.levers:
         found["levers"] = planned.levers(sized, inputs)
+    if getattr(options, "stages", False):
+        found["stages"] = planned.stages(sized, inputs)
     if options.json:
         import json
 
         print(json.dumps(found, indent=2))
         return 0
-    texts = {"cards": planned.cards_text, "levers": planned.levers_text}
+    texts = {"cards": planned.cards_text, "levers": planned.levers_text, "stages": planned.stages_text}
     print("\n\n".join(texts[name](rows) for name, rows in found.items()))
     return 0
 
@@ -296,8 +310,30 @@ def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
             "",
             f"Usable capacity {capacity}, used by others {others}, headroom {gb('headroom_gb')}.",
             f"Largest batch size {batch:,}, largest sequence length {sequence:,}.",
+            "",
+            *effort_lines(known, values),
+            "",
             "All figures are calculated; 1 GB = 1,000,000,000 bytes.",
         )
+    )
+
+
+def effort_lines(known: dict[str, Any], values: dict[str, Any]) -> tuple[str, ...]:
+    """Time and cost of a sized job in a few lines; known: its inputs."""
+
+    def amount(key: str, unit: str, decimals: int) -> str:
+        value = values[key]
+        return value if isinstance(value, str) else f"{value:,.{decimals}f} {unit}"
+
+    currency, cards = known["currency_choice"], known["gpu_count"]
+    slow, usual, fast = (amount(f"run_hours{case}", "hours", 1) for case in ("_slow", "", "_fast"))
+    return (
+        f"Time and cost of {values['run_tokens']:,.0f} tokens on {cards:,} card{'s' if cards > 1 else ''}:",
+        f"  Run            {usual} expected, {fast} if fast, {slow} if slow",
+        f"  Rented         {amount('rent_cost', currency, 2)}; a million tokens "
+        + amount("rent_per_million_tokens", currency, 4),
+        f"  Owned          {amount('own_cost', currency, 2)}",
+        f"  Checkpoint     {values['checkpoint_gb']:,.2f} GB, {values['checkpoint_seconds']:,.0f} seconds to write",
     )
 
 

@@ -10,8 +10,19 @@ from typing import Any
 from .formula.job import Job
 from .presets.catalogue import Presets, load_presets
 
-WORKED: dict[str, dict[str, Any]] = {"lora": {}, "training": {"batch_size": 256, "sequence_length": 100}}
-JOBS = tuple(WORKED)
+WORKED: dict[str, dict[str, Any]] = {
+    "lora": {},
+    "training": {"batch_size": 256, "sequence_length": 100, "training_examples": 250_000_000, "epoch_count": 1},
+    "full": {
+        "base_model": "meta-llama/Meta-Llama-3-8B",
+        "batch_size": 1,
+        "sequence_length": 4096,
+        "activation_checkpointing": "On",
+        "training_stack": "HF Trainer, transformers 5",
+        "gpu_choice": "NVIDIA A100 SXM4 80GB",
+    },
+}
+JOBS = ("lora", "training")  # those that have a workbook
 BASES = {  # of a verdict: the total to keep within which capacity, and how a label says it
     "": ("total_to_size_against", "capacity_available", ""),
     "published_": ("published_reserved", "published_capacity", " by the published accounting"),
@@ -20,17 +31,43 @@ QUESTIONS = tuple(f"{basis}largest_{vary}" for basis in BASES for vary in ("batc
 
 
 def modules(name: str) -> tuple[ModuleType, ...]:
-    """The formulas of a job: LoRA fine-tuning of a decoder, or training an encoder from scratch, on one GPU."""
+    """The formulas of a job: LoRA of a decoder or training an encoder on one GPU, full fine-tuning on one or more."""
     from .memory.shared import activations, allocator, card, limits, published, run, units, verdict
 
+    if name == "full":
+        return (units, limits, card, activations, verdict, *_full())
     shared = (units, limits, run, card, activations, published, allocator, verdict)
     return (*shared, *(_lora() if name == "lora" else _training()))
+
+
+def beside(name: str) -> tuple[ModuleType, ...]:
+    """The formulas of a job's time and money, which stand beside those of its memory."""
+    from .effort import (
+        adapter_work,
+        budget,
+        checkpoints,
+        communication,
+        encoder_work,
+        full_work,
+        hours,
+        own,
+        price,
+        rent,
+        throughput,
+        tokens,
+        whole_cards,
+        work,
+    )
+
+    of_job = {"lora": (whole_cards, adapter_work), "training": (whole_cards, encoder_work), "full": (full_work,)}
+    return (tokens, *of_job[name], work, throughput, checkpoints, hours, communication, price, rent, own, budget)
 
 
 def _lora() -> tuple[ModuleType, ...]:
     from .memory.decoder import parameters, shape
     from .memory.lora import (
         adapters,
+        base,
         form,
         items,
         kept,
@@ -45,13 +82,22 @@ def _lora() -> tuple[ModuleType, ...]:
     )
 
     kept_modules = (layer, mask, kept)
-    return (shape, parameters, model, stack, form, methods, adapters, published, resident, *kept_modules, traced, items)
+    decoder = (base, shape, parameters)
+    return (*decoder, model, stack, form, methods, adapters, published, resident, *kept_modules, traced, items)
 
 
 def _training() -> tuple[ModuleType, ...]:
     from .memory.training import items, model, published, traced
 
     return (model, published, traced, items)
+
+
+def _full() -> tuple[ModuleType, ...]:
+    from .memory.decoder import parameters, shape
+    from .memory.full import items, layer, loss, moments, published, recipe, reserve, run, sharding, state, taken
+
+    decoder = (shape, parameters)
+    return (taken, run, *decoder, recipe, sharding, state, layer, loss, moments, published, reserve, items)
 
 
 def plain_job(
@@ -61,7 +107,7 @@ def plain_job(
     opened_on: Mapping[str, Any] | None = None,
 ) -> Job:
     """A job without its inverse questions. extra: further modules. opened_on: inputs in place of the worked job's."""
-    return Job(name, (*modules(name), *extra), presets.tables, WORKED[name], opened_on)
+    return Job(name, (*modules(name), *extra), presets.tables, WORKED[name], opened_on, beside(name))
 
 
 def make_job(

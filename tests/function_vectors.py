@@ -66,6 +66,9 @@ def value(function: str, arguments: dict[str, Any]) -> Any:
     values = _values(arguments)
     if not _passes(name, values):
         return None
+    if function in ("TRAIN_HOURS", "TRAIN_COST"):
+        found = values["run_hours" if function == "TRAIN_HOURS" else "rent_cost"]
+        return None if isinstance(found, str) else found
     if function == "GPU_FITS":
         return values["verdict_code"] == 1
     if function == "GPU_VERDICT":
@@ -135,11 +138,12 @@ def _golden() -> list[Vector]:
 def _case(function: str, arguments: dict[str, Any]) -> Vector:
     found = value(function, arguments)
     if found is None:
-        return {"function": function, "arguments": arguments, "error": "#N/A" if function in _CARDS else "#VALUE!"}
+        return {"function": function, "arguments": arguments, "error": "#N/A" if function in _UNKNOWN else "#VALUE!"}
     return {"function": function, "arguments": arguments, "value": found}
 
 
 _CARDS = ("GPU_SMALLEST", "GPU_CHEAPEST")
+_UNKNOWN = (*_CARDS, "TRAIN_HOURS", "TRAIN_COST")  # of jobs that break no rule
 
 
 def _random(rng: random.Random) -> list[Vector]:
@@ -322,13 +326,37 @@ def _blanks() -> list[Vector]:
     ]
 
 
+def _runs() -> list[Vector]:
+    """Hours and cost of runs of every kind, on one card and on several, by the reached share and as measured."""
+    cases = []
+    changes: list[dict[str, Any]] = [
+        {},
+        {"gpu_count": 8, "activation_checkpointing": "On"},
+        {"own_mfu_expected": 0.25, "job": "QLoRA", "sequence_length": 4096},
+        {"measured_tokens_per_second": 1250, "training_tokens": 40_000_000},
+        {"gpu": "NVIDIA A100 SXM4 80GB", "job": "QLoRA"},
+        {"model": "mistralai/Mixtral-8x7B-v0.1", "gpu": "NVIDIA B200", "adapter_layers": 4},
+        {"gpu": "NVIDIA T4"},
+        {"gpu": "NVIDIA A10G", "compute_precision": "fp32"},
+        {"model": "Article worked model (1.01B)", "job": "Training", "sequence_length": 100},
+        {"model": "Article worked model (1.01B)", "job": "Training", "activation_checkpointing": "On", "gpu_count": 2},
+        {"model": "Article worked model (1.01B)", "job": "Training", "compute_precision": "fp32"},
+    ]
+    for change in changes:
+        arguments = {**WORKED, "training_tokens": 10**8, **change}
+        cases += [_case(function, arguments) for function in ("TRAIN_HOURS", "TRAIN_COST")]
+    wrong: list[dict[str, Any]] = [{"training_tokens": 0}, {"gpu_count": 1.5}, {"own_mfu_expected": 1.5}]
+    cases += [_error("TRAIN_HOURS", {**WORKED, "training_tokens": 10**8, **change}, "#VALUE!") for change in wrong]
+    return cases
+
+
 def _error(function: str, arguments: dict[str, Any], code: str) -> Vector:
     return {"function": function, "arguments": arguments, "error": code}
 
 
 def vectors() -> list[Vector]:
     """Every case, the same each time."""
-    cases = [*_golden(), *_names(), *_looked_up(), *_faults(), *_random(random.Random(20260817))]
+    cases = [*_golden(), *_names(), *_looked_up(), *_faults(), *_random(random.Random(20260817)), *_runs()]
     return [{"id": f"{at:03}", **case} for at, case in enumerate(cases, 1)]
 
 

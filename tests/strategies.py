@@ -31,6 +31,8 @@ TYPICAL = {
     "other_tenants_gb": (0, 20),
     "images_per_row": (0, 4),
     "image_tokens_override": (1, 2_000),
+    "deadline_date": (36_526, 70_000),
+    "training_examples": (1, 10**9),
     "lora_rank": (1, 512),
     "batch_size": (1, 256),
     "sequence_length": (1, 16_384),
@@ -68,7 +70,8 @@ def _draw(job: Job, key: str, rng: random.Random) -> Any:
         return _between(max(low, domain.low), high, rng)
     assert isinstance(domain, Number)
     low_number, high_number = TYPICAL.get(key, (domain.low, min(domain.high, 100)))
-    return rng.choice((rng.uniform(low_number, high_number), float(round(rng.uniform(low_number, high_number)))))
+    whole = min(max(float(round(rng.uniform(low_number, high_number))), low_number), high_number)
+    return rng.choice((rng.uniform(low_number, high_number), whole))
 
 
 def _between(low: int, high: int, rng: random.Random) -> int:
@@ -118,6 +121,17 @@ def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
         _reach_a_module(job, values, models.layer_form[row])
     if values.get("parameter_storage") == "bf16":
         values["compute_precision"] = "bf16 autocast"
+    if values.get("deadline_date"):
+        values["today_date"] = values["deadline_date"] - rng.randint(0, 400)
+        values["deadline_date"] += 400  # no day before the first one
+        values["today_date"] += 400
+    if values["own_price_per_hour"] is not None:
+        values["own_price_date"] = values["own_price_date"] or 46_251
+    if values["currency_choice"] != "USD":
+        values["currency_per_usd"] = values["currency_per_usd"] or 0.9
+    least, most = values["least_gpu_hours_per_month"], values["most_gpu_hours_per_month"]
+    if most is not None:
+        values["least_gpu_hours_per_month"] = most if least is None else min(least, most)
     gpus = job.tables["gpus"]
     if not gpus.usable_bytes[gpus.row_of(values["gpu_choice"])] and not values["gpu_capacity_override_gb"]:
         values["gpu_capacity_override_gb"] = round(rng.uniform(20, 200), 3)

@@ -111,6 +111,7 @@ def test_distinct_jobs_through_the_vector_engine(name: str, job: str, monkeypatc
         values |= {
             "model": rng.choice(DESK.presets.tables[table].keys),
             "gpu": rng.choice(DESK.presets.tables["gpus"].keys),
+            "training_tokens": rng.randint(1, 10**9),
         }
         values |= {"job": job, "lora_rank": rng.randint(1, 64)} if job != "Training" else {"job": job}
         if rng.random() < 0.1:

@@ -18,6 +18,7 @@ from strategies import jobs, random_inputs
 
 from sizing_xlsx.formula import engine
 from sizing_xlsx.formula.declare import Choice, Number, Whole
+from sizing_xlsx.formula.domains import date_of
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.jobs import JOBS, job, plain_job
 from sizing_xlsx.presets.catalogue import load_presets
@@ -132,7 +133,10 @@ def test_every_number_has_bounds_that_hold(sizing: Job) -> None:
         assert sizing.accepted({key: domain.low})[key] == domain.low
         step = 1 if isinstance(domain, Whole) else abs(domain.low) / 2 + 1e-3
         low = f"{domain.low:,}" if isinstance(domain, Whole) else f"{domain.low:,.12g}"
-        with pytest.raises(ValueError, match=rf"^{key} is .*; it must be a (whole )?number from {re.escape(low)} to"):
+        if isinstance(domain, Whole) and domain.day:
+            low = str(date_of(domain.low))
+        kind = "date|(whole )?number"
+        with pytest.raises(ValueError, match=rf"^{key} is .*; it must be a ({kind}) from {re.escape(low)} to"):
             sizing.accepted({key: domain.low - step})
         if not isinstance(domain.high, str):
             assert sizing.accepted({key: domain.high})[key] == domain.high
@@ -486,6 +490,18 @@ INFORMATION = {"average_sequence_length": "shown beside the longest; the verdict
 @pytest.mark.parametrize("sizing", BOTH, ids=BOTH_NAMES)
 def test_every_input_reaches_a_result(sizing: Job) -> None:
     results = {"peak_allocated_gb", "total_reserved_gb", "headroom_gb", "fit_verdict"}
+    beside = {
+        "run_hours_slow",
+        "run_hours_fast",
+        "run_hours",
+        "supervised_tokens",
+        "own_cost",
+        "budget_cost",
+        "traffic_hours",
+        "month_at_floor",
+    }
+    rules = {"run_in_time", "own_price_dated", *(f"{stage}_gb" for stage in ("correctness", "feasibility", "quality"))}
     for key in sizing.inputs:
-        reached = bool(sizing.depends_on([key]) & results)
-        assert reached == (key not in INFORMATION), key
+        reached = sizing.depends_on([key])
+        assert bool(reached & results) == (key not in INFORMATION and key not in sizing.beside), key
+        assert key not in sizing.beside or reached & (beside | rules), key

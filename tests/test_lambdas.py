@@ -19,7 +19,11 @@ from sizing_xlsx.functions import registered
 from sizing_xlsx.functions.desk import CATALOGUE, Desk
 from sizing_xlsx.functions.names import tail
 from sizing_xlsx.functions.signature import TABLE
+from sizing_xlsx.presets.catalogue import load_presets
+from sizing_xlsx.workbook import lambdas
+from sizing_xlsx.workbook.build import write_book
 from sizing_xlsx.workbook.lambda_rules import LONGEST, lambda_names, lint_lambdas
+from sizing_xlsx.workbook.template import load_template
 
 ironcalc = pytest.importorskip(
     "ironcalc", reason="ironcalc is not installed; it is the one engine that runs LAMBDA names"
@@ -50,6 +54,13 @@ class Typed:
         self.model = ironcalc.load_from_xlsx(str(path), "en", "UTC", "en")
         self.model.new_sheet()
         self.sheet = len(self.model.get_worksheets_properties()) - 1
+
+    def type(self, key: str, book: Book, text: str) -> None:
+        """Enter an input of the job where it stands."""
+        sheet, _, cell = book.names[public_name(key)].replace("'", "").replace("$", "").partition("!")
+        row = int("".join(filter(str.isdigit, cell)))
+        index = [entry["name"] for entry in self.model.get_worksheets_properties()].index(sheet)
+        self.model.set_user_input(index, row, ord(cell[0]) - 64, text)
 
     def values(self, formulas: list[str]) -> list[Any]:
         """What each gives."""
@@ -178,12 +189,27 @@ def test_an_allowance_of_the_workbook_is_taken_over(short_books: dict[str, Book]
     model = book.job.choices("base_model")[0]
     call = f'=GPU_HEADROOM("{model}","NVIDIA H100 SXM5 80GB",1,16)'
     (before,) = opened.values([call])
-    name = public_name("outside_pytorch_gb_override")
-    sheet, _, cell = book.names[name].replace("'", "").replace("$", "").partition("!")
-    row = int("".join(filter(str.isdigit, cell)))
-    column = ord(cell[0]) - 64
-    index = [entry["name"] for entry in opened.model.get_worksheets_properties()].index(sheet)
-    opened.model.set_user_input(index, row, column, "3")
+    opened.type("outside_pytorch_gb_override", book, "3")
     (after,) = opened.values([call])
     preset = book.job.reference()["preset_outside_pytorch_gb"]
     assert abs((before - after) - (3 - preset)) < 1e-9
+
+
+def test_a_price_without_its_date_withdraws_the_cost_alone(short_books: dict[str, Book]) -> None:
+    """Inputs of the sheet Time and cost count in the functions of a run, and so do the rules for them."""
+    opened = Typed(short_books["training"].path)
+    model, card = short_books["training"].job.choices("base_model")[0], "NVIDIA H100 SXM5 80GB"
+    calls = [f'=TRAIN_COST("{model}","{card}",1000000000)', f'=GPU_HEADROOM("{model}","{card}")']
+    before = opened.values(calls)
+    opened.type("own_price_per_hour", short_books["training"], "4")
+    broken = opened.values(calls)
+    opened.type("own_price_date", short_books["training"], "45000")
+    after = opened.values(calls)
+    assert broken == [ErrorValue("#VALUE!"), before[1]]
+    assert after[1] == before[1] and isinstance(after[0], float) and after[0] != before[0]
+
+
+def test_two_functions_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(lambdas.SHORT, "job", lambdas.SHORT["Plain"])
+    with pytest.raises(ValueError, match="functions_job_checked names 2 functions"):
+        write_book(tmp_path / "twice.xlsx", "training", load_template("training"), load_presets())

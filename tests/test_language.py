@@ -28,7 +28,7 @@ from sizing_xlsx.formula.expression import Expr, lift, walk
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import column_name, in_words, public_name, sheet_formula, source_text
 from sizing_xlsx.formula.table import Table
-from sizing_xlsx.jobs import JOBS, make_job, plain_job
+from sizing_xlsx.jobs import JOBS, beside, make_job, plain_job
 from sizing_xlsx.presets.catalogue import Presets, load_presets
 
 ENGINES = (Formualizer, IronCalc)
@@ -676,7 +676,8 @@ def constants_of(name: str) -> list[tuple[ModuleType, str]]:
     job = made_once(name)
     found = []
     folders = [getattr(sizing_xlsx.memory, folder) for folder in ("shared", name)]
-    for module in [m for folder in folders for m in vars(folder).values() if isinstance(m, ModuleType)]:
+    of_memory = [m for folder in folders for m in vars(folder).values() if isinstance(m, ModuleType)]
+    for module in (*of_memory, *beside(name)):
         for key, value in vars(module).items():
             if isinstance(value, Constant) and (key in job.constants or "preset_" + key in job.constants):
                 found.append((module, key))
@@ -686,6 +687,12 @@ def constants_of(name: str) -> list[tuple[ModuleType, str]]:
 # Constants that no figure of these jobs rests on, and why they are there.
 UNUSED_CONSTANTS = {
     "bytes_per_gib": "for readers who think in GiB: shown, not calculated with",
+    "sharded_volume": "of jobs whose cards share the parameters",
+    **dict.fromkeys(
+        ("least_speed", "least_duration", "least_link", "least_price"), "keeps what is not known from dividing by zero"
+    ),
+    "tokens_wanted_each": "what is warned of",
+    "no_price": "stands for an entry left empty",
     "rounding_guard": "a whole answer that rounding leaves a hair too low; no figure may rest on its size",
 }
 
@@ -735,6 +742,18 @@ RESULTS = (
     "largest_sequence_length",
     "published_largest_batch_size",
     "published_largest_sequence_length",
+    "run_hours",
+    "run_hours_slow",
+    "run_hours_fast",
+    "days_needed",
+    "traffic_hours",
+    "checkpoints_gb",
+    "rent_cost",
+    "rent_per_million_tokens",
+    "own_cost",
+    "break_even_hours",
+    "month_at_floor",
+    "budget_cost",
 )
 
 
@@ -805,7 +824,6 @@ UNUSED_COLUMNS = {
     ("gpus", "marketed_gb"),
     ("gpus", "driver_total_bytes"),
     ("gpus", "release_year"),
-    ("gpus", "price_usd_per_hour"),
     ("gpus", "cuda"),  # raises a warning; see test_cards.py
     ("training_models", "maximum_positions"),
 }
@@ -819,8 +837,6 @@ UNUSED_COLUMNS |= {("layer_forms", part) for part in ("shared_d", "rope_layer_S_
 ONLY_IN = {
     # columns of shared tables that the other job uses
     ("lora", "optimizers", "published_bf16_state_bytes"),
-    # parameters stored in bf16 have no traced formula: their traced state is in Workings, in no result
-    ("training", "optimizers", "bf16_state_bytes"),
     # what adapters over a decoder ask of an attention kernel
     *(("training", "attention_kernels", f"{column}") for column in ("takes_fp32", "eager", "extra_query_bytes")),
     ("training", "attention_kernels", "keeps_masks"),
@@ -835,6 +851,7 @@ ALL_COLUMNS = [(name, *place) for name in JOBS for place in columns_of(name)]
 # Switches that say what a job has at all: turned round they leave it without a module to train.
 POINTERS = {("layer_forms", "framework_row")}  # numbers of rows: all are taken away, for others would point anywhere
 GATES = {("adapter_methods", "modules"), ("adapter_methods", "low_rank"), ("layer_forms", "slot_shared")}
+GATES |= {("currencies", "dollar")}  # a dollar that is none has no rate
 
 
 @pytest.mark.parametrize(("name", "table", "column"), ALL_COLUMNS, ids=["-".join(place) for place in ALL_COLUMNS])

@@ -10,7 +10,7 @@ import pytest
 from sizing_xlsx.formula.declare import Constant, term
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.primitives import maximum, minimum, when
-from sizing_xlsx.formula.units import COUNTS, KINDS, kind_of, product, quotient, same
+from sizing_xlsx.formula.units import COUNTS, KINDS, TIMES, kind_of, product, quotient, same
 
 
 def small_job(**members: Any) -> Job:
@@ -98,6 +98,8 @@ def test_products_and_quotients_of_plain_kinds(a: str, b: str) -> None:
         assert quotient(a, b) == a
     elif a == b:
         assert quotient(a, b) == "count"
+    elif b in TIMES:
+        assert quotient(a, b) == f"{a} per {b}"
     else:
         with pytest.raises(TypeError, match=r"has no meaning"):
             quotient(a, b)
@@ -108,6 +110,13 @@ def test_a_rate_converts_one_way_by_product_and_back_by_quotient() -> None:
     assert quotient("bytes", "bytes per GB") == "GB"
     assert quotient("bytes per GB", "bytes per GB") == "count"
     assert product("count per seconds", "seconds") == "count"
+    assert quotient("FLOP per seconds", "FLOP") == "count per seconds"
+    assert (
+        product("kWh per hours", "currency per kWh")
+        == product("currency per kWh", kind_of("kW"))
+        == "currency per hours"
+    )
+    assert kind_of("currency per hour") == "currency per hours"
     for a, b in (("GiB", "bytes per GB"), ("bytes", "bytes per GB"), ("bytes per GB", "bytes per GiB")):
         with pytest.raises(TypeError, match=r"has no meaning"):
             product(a, b)

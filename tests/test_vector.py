@@ -123,7 +123,8 @@ def test_few_texts_among_many_jobs(sizing: Job) -> None:
         for key in rng.sample([key for key in texts if not key.startswith(("adapter_", "target_", "base_model"))], 2):
             row[key] = rng.choice(few)[key]
         rows.append(row | {"batch_size": rng.randint(1, 256)})
-    rows = [row | {"gpu_capacity_override_gb": 80, "compute_precision": few[0]["compute_precision"]} for row in rows]
+    agreed = {"gpu_capacity_override_gb": 80, "compute_precision": few[0]["compute_precision"], "currency_per_usd": 0.9}
+    rows = [row | agreed for row in rows]
     if "parameter_storage" in texts:
         rows = [row | {"parameter_storage": "fp32"} for row in rows]
     columns = columns_of(rows)

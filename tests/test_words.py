@@ -130,6 +130,7 @@ def facts_of(book: Book) -> set[str]:
     found |= set(strings(rows))
     for run in presets.public_runs:
         found |= {public_runs.model_shown(run["model"]), run["base_storage_format"].partition(" (")[0]}
+    found |= {run["model"].rpartition("/")[2] for run in presets.speeds}
     for model in presets.unsized_models:
         found |= {model.name, model.family, model.why_not}
     found |= set(re.findall("[0-9a-f]{12}", " ".join(book.provenance)))  # hashes

@@ -123,7 +123,7 @@ def test_validation_does_not_move_with_the_job_on_sizing(opened: Opened) -> None
 
 def test_validation_moves_with_each_allowance_of_the_installation(opened: Opened) -> None:
     job, runs = opened.book.job, validation(opened.book)
-    allowances = [key for key, declared in job.inputs.items() if not declared.follows_job]
+    allowances = [key for key, facts in job.inputs.items() if not facts.follows_job and key not in job.beside]
     assert {"published_context_gb_override", "reserve_layer_mib_override", "outside_pytorch_gb_override"} <= {
         *allowances
     }

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from conftest import RESULTS, Opened
+from conftest import RESULTS, Book, Opened
 from engines import ErrorValue, Formualizer, LibreOffice
 from strategies import random_inputs
 
@@ -133,10 +133,15 @@ def test_any_mixture_of_faults_over_any_job_is_caught(opened: Opened) -> None:
             odd = (-1, "nothing", "*", 1e30) if job.inputs[key].optional else (-1, "nothing", "*", 1e30, None)
             inputs[key] = rng.choice(odd)
         opened.type(inputs)
-        assert_withdrawn(opened)
+        if job.beside.issuperset(wrong):
+            assert opened["Checks_Failed"] == 0, wrong
+        else:
+            assert_withdrawn(opened)
+            assert opened["First_Time_And_Cost_Fault"] == opened.sentence
         for key in wrong:  # what bounds the adapter layers may itself be unknown
             assert key == "adapter_layers" or opened[public_name(key) + "_Fault"] == 1, (key, inputs)
-        assert re.match(r".+ is .+; enter .+\.$", opened.sentence), opened.sentence
+        said = str(opened["First_Time_And_Cost_Fault"])
+        assert re.match(r".+ is .+; enter .+\.$", said), said
 
 
 def test_a_number_of_adapter_layers_does_not_hide_an_unknown_model(opened: Opened) -> None:
@@ -267,6 +272,45 @@ def test_a_sequence_beyond_the_model_is_a_warning_and_still_sized(opened: Opened
     assert (opened["Warnings_Raised"], opened["First_Warning"]) == (0, "none")
 
 
+# What is wrong with inputs of Time and cost, and what its sentence says: no verdict rests on them.
+OF_TIME_AND_COST: list[tuple[dict[str, Any], str]] = [
+    ({"gpu_count": 0}, "Cards is 0; enter a whole number from 1 to 1,024."),
+    ({"own_utilisation": 1.2}, "Use of own cards is 1.2; enter a number from 0.001 to 1."),
+    ({"training_tokens": "many"}, "Own tokens is many; enter a whole number from 1 to"),
+    ({"deadline_date": 5}, "Deadline is no such day; enter a date from 2000-01-01 to 2099-12-31, or empty."),
+    ({"deadline_date": "soon"}, "Deadline is soon; enter a date"),
+    ({"own_price_per_hour": 2}, "Own price is entered without Date of own price; enter the day"),
+    ({"today_date": 46_000, "deadline_date": 45_999}, "Deadline is -1 days after Today"),
+]
+
+
+def test_a_fault_of_time_and_cost_withdraws_these_alone(opened: Opened) -> None:
+    """As in Python, where a wrong price leaves the verdict on memory as it is."""
+    memory, money = ["Fit_Verdict", "Checks_Failed", *RESULTS], ["Run_Hours", "Rent_Cost", "Checkpoint_GB"]
+    opened.type()
+    right = {name: opened[name] for name in memory}
+    assert all(isinstance(opened[name], float) for name in money)
+    for inputs, said in OF_TIME_AND_COST:
+        opened.type(inputs)
+        assert opened.differences(right) == [], inputs
+        assert opened["Time_And_Cost_Checks_Failed"] == 1, inputs
+        assert str(opened["First_Time_And_Cost_Fault"]).startswith(said), opened["First_Time_And_Cost_Fault"]
+        assert opened["Time and cost", 2, 2] == opened["Checks", 2, 2] == opened["First_Time_And_Cost_Fault"]
+        assert [name for name in money if not isinstance(opened[name], ErrorValue)] == [], inputs
+    opened.type({"batch_size": 0})
+    assert opened["First_Time_And_Cost_Fault"] == opened["First_Fault"] == opened["Time and cost", 2, 2]
+    assert_as_built(opened)
+
+
+def test_checks_shows_dates_as_dates(book: Book) -> None:
+    from openpyxl import load_workbook
+    from openpyxl.styles.numbers import is_date_format
+
+    sheet = load_workbook(book.path)["Checks"]
+    (row,) = [row for row in sheet.iter_rows() if row[1].value == "Deadline"]
+    assert all(is_date_format(row[at].number_format) for at in (2, 4, 5, 8))
+
+
 NOT_TRACED: dict[str, list[dict[str, Any]]] = {
     "lora": [
         {"attention_implementation": "Eager, scores stored"},
@@ -332,6 +376,6 @@ def test_every_required_input_left_empty_is_a_fault(opened: Opened) -> None:
     for key in required[:: EVERY[type(opened.engine).__name__]]:
         declared = job.inputs[key]
         opened.type({key: None})
-        assert opened.sentence.startswith(f"{declared.label} is empty; enter "), key
+        assert str(opened["First_Time_And_Cost_Fault"]).startswith(f"{declared.label} is empty; enter "), key
         assert opened[public_name(key) + "_Fault"] == 1
-        assert opened["Fit_Verdict"] == "CHECK INPUT"
+        assert (opened["Fit_Verdict"] == "CHECK INPUT") == (key not in job.beside), key

@@ -14,11 +14,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Whole(NamedTuple):
-    """A whole number from low to high; high may be the name of a term. `word`, if any, may stand in its place."""
+    """A whole number from low to high; high may be the name of a term. `word`, if any, may stand in its place.
+
+    day: it counts days as sheets do, 1 being 1 January 1900; in Python a date, or a text such as 2026-08-17, is one.
+    """
 
     low: int
     high: int | str
     word: str = ""
+    day: bool = False
 
 
 class Number(NamedTuple):
@@ -35,6 +39,7 @@ class Choice(NamedTuple):
 
 
 Domain = Whole | Number | Choice
+DAY = Whole(36_526, 73_050, day=True)  # 1 January 2000 to 31 December 2099
 
 
 class Input(NamedTuple):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from datetime import date, timedelta
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from .declare import Choice, Number, Whole, label_of
 
 if TYPE_CHECKING:
     from .job import Job
+
+_DAY_0 = date(1899, 12, 30)  # of sheets; right from 1 March 1900 on
 
 
 def allowed(job: Job, key: str) -> str:
@@ -24,9 +27,11 @@ def allowed(job: Job, key: str) -> str:
             return "one of " + ("; " if any("," in key for key in keys) else ", ").join(keys)
         return f"one of the {len(keys)} {label_of(domain.table, capital=False)} listed"
     unit = job.inputs[key].unit
-    tail = f" {unit}" if unit in ("GB", "GiB", "hours", "USD") else ""
+    tail = f" {unit}" if unit in ("GB", "GiB", "hours", "USD", "currency") else ""
     if isinstance(domain, Number):
         return f"a number from {domain.low:,.12g} to {domain.high:,.12g}{tail}"
+    if domain.day and not isinstance(domain.high, str):
+        return f"a date from {date_of(domain.low)} to {date_of(domain.high)}"
     high = f"the {domain.high.replace('_', ' ')}" if isinstance(domain.high, str) else f"{domain.high:,}"
     word = f' or "{domain.word}"' if domain.word else ""
     return f"a whole number from {domain.low:,} to {high}{word}"
@@ -53,13 +58,16 @@ def told(value: Any) -> str:
 def accept(job: Job, key: str, value: Any) -> Any:
     """The value as formulas take it, or ValueError with the argument, its value and what is right."""
     if key not in job.inputs:
-        raise TypeError(f"{key} is no input of {job.name}{nearest(key, tuple(job.inputs))}")
+        alike = tuple(name for name in job.inputs if key in name and name not in job.beside)
+        raise TypeError(f"{key} is no input of {job.name}{nearest(key, alike or tuple(job.inputs))}")
     declared = job.inputs[key]
     if value is None and declared.optional:
         return None
     domain = declared.domain
     if isinstance(domain, Choice):
         return _accept_choice(job, key, value, domain)
+    if isinstance(domain, Whole) and domain.day:
+        value = day_of(value)
     if isinstance(domain, Whole) and domain.word and isinstance(value, str):
         if value.casefold() == domain.word:
             return domain.word
@@ -68,6 +76,21 @@ def accept(job: Job, key: str, value: Any) -> Any:
         if domain.low <= number <= high and (isinstance(domain, Number) or number == int(number)):
             return number
     raise ValueError(f"{key} is {told(value)}; it must be {allowed(job, key)}")
+
+
+def day_of(value: Any) -> Any:
+    """A date, or a text such as 2026-08-17, as sheets count days; all else as it is."""
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value.strip())
+        except ValueError:
+            return value
+    return (value - _DAY_0).days if type(value) is date else value
+
+
+def date_of(day: int) -> date:
+    """The date that sheets count as this day."""
+    return _DAY_0 + timedelta(days=day)
 
 
 def plain_number(value: Any) -> int | float | None:

@@ -88,13 +88,14 @@ def _function(job: Job, needed: tuple[str, ...], recorded: tuple[str, ...], last
 
     memory: dict[tuple[Any, ...], Any] = {}
     namespace = _namespace(job, texts) | {"recall_": memory.get, "remember_": remember, "recorded_": recorded}
-    arguments = "".join(f"{key}={declared.default!r}, " for key, declared in job.inputs.items())
+    read = used | {name for key in texts for name in names_in(job.trees[key])}
+    arguments = "".join(f"{key}={declared.default!r}, " for key, declared in job.inputs.items() if key in read)
     source = [
         f"def steady_({', '.join(inputs)}):",
         "    record_ = dict.fromkeys(recorded_)",
         *(f"    {line}" for line in lines(steady)),
         f"    return (record_, {''.join(key + ', ' for key in carried)})",
-        f"def one_job({'*, ' if arguments else ''}{arguments}):",
+        f"def one_job({'*, ' if arguments else ''}{arguments}**others_):",
         f"    key_ = ({''.join(key + ', ' for key in inputs)})",
         f"    (record_, {''.join(key + ', ' for key in carried)}) = recall_(key_) or remember_(key_)",
         "    record_ = record_.copy()" if recorded else "",

@@ -26,7 +26,8 @@ class Job:
 
     name: what the job is called. modules: where its formulas stand; a name is unique among them.
     tables: the presets that formulas look things up in. defaults: of inputs that differ in this
-    job. opened_on: values that replace the defaults; `worked` keeps what they were.
+    job. opened_on: values that replace the defaults; `worked` keeps what they were. beside: further modules, whose
+    checks hold for what they themselves give and for nothing else: a wrong price withdraws no verdict on memory.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Job:
         tables: Mapping[str, Table],
         defaults: Mapping[str, Any] | None = None,
         opened_on: Mapping[str, Any] | None = None,
+        beside: Iterable[ModuleType] = (),
     ) -> None:
         self.name = name
         self.tables = dict(tables)
@@ -50,6 +52,10 @@ class Job:
         self.engines: dict[Any, Any] = {}
         for module in modules:
             self._collect(module)
+        known = {*self.inputs, *self.terms}
+        for module in beside:
+            self._collect(module)
+        self.beside = frozenset({*self.inputs, *self.terms} - known)
         self._set_defaults(defaults or {})
         self.worked = self.defaults()
         self._set_defaults(opened_on or {})
@@ -78,7 +84,7 @@ class Job:
                 continue
             if self._known(key):
                 raise ValueError(f"{self.name}: {key} is defined twice")
-            self._add(facts, module.__name__, getattr(value, "override", None))
+            self._add(facts, value.__module__, getattr(value, "override", None))
             if hasattr(value, "check"):
                 self.checks[key] = value.check
 
@@ -207,15 +213,18 @@ class Job:
         return {key: value.default for key, value in self.inputs.items()}
 
     # ------------------------------------------------------------------ numbers
-    def reference(self, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def reference(
+        self, inputs: Mapping[str, Any] | None = None, results: Iterable[str] | None = None
+    ) -> dict[str, Any]:
         """Every value by the plain functions, one after another: slow, and nothing to get wrong.
 
-        inputs: input name -> value, the defaults for those left out; not checked.
+        inputs: input name -> value, the defaults for those left out; not checked. results: those that are wanted,
+        with all that they rest on; every term by default.
         """
         from .engine import value_of
 
         values = {**self.defaults(), **{key: c.value for key, c in self.constants.items()}, **(inputs or {})}
-        for key in self.order:
+        for key in self.order if results is None else self.needed(results):
             facts = self.terms[key]
             if facts.function is None:
                 values[key] = value_of(self.trees[key], values, self.tables)
@@ -240,7 +249,7 @@ class Job:
             from .engine import compile_record
 
             self._must_exist(results)
-            found = self.engines["record", results] = compile_record(self, results, self.fault_rules)
+            found = self.engines["record", results] = compile_record(self, results, self.rules_of(results))
         return found
 
     def _must_exist(self, results: tuple[str, ...]) -> None:
@@ -288,7 +297,7 @@ class Job:
         found = self._found(wanted, accepted)
         if found is None:
             values = self.reference(accepted)
-            broken = next(key for key in self.fault_rules if not values[key])
+            broken = next(key for key in self.rules_of(wanted) if not values[key])
             raise ValueError(self.checks[broken].message.format_map({**values, **inputs}))
         if results is None:
             from warnings import warn
@@ -306,8 +315,9 @@ class Job:
             return self.record(wanted)(**accepted)  # type: ignore[no-any-return]
         self._must_exist(wanted)
         self.engines["met", wanted] = True
-        values = self.reference(accepted)
-        return {key: values[key] for key in wanted} if all(values[rule] for rule in self.fault_rules) else None
+        rules = self.rules_of(wanted)
+        values = self.reference(accepted, wanted + rules)
+        return {key: values[key] for key in wanted} if all(values[rule] for rule in rules) else None
 
     @property
     def plain_terms(self) -> tuple[str, ...]:
@@ -318,16 +328,33 @@ class Job:
 
     @property
     def fault_rules(self) -> tuple[str, ...]:
-        """The checks whose failure withdraws the verdict."""
+        """The checks whose failure withdraws the verdict: none of what stands beside the job."""
         if "rules" not in self.engines:
-            self.engines["rules"] = tuple(key for key, rule in self.checks.items() if rule.fault)
+            self.engines["rules"] = tuple(
+                key for key, rule in self.checks.items() if rule.fault and key not in self.beside
+            )
         return self.engines["rules"]  # type: ignore[no-any-return]
 
+    def rules_of(self, results: tuple[str, ...]) -> tuple[str, ...]:
+        """The checks whose failure withdraws these results."""
+        if ("rules", results) not in self.engines:
+            faults = tuple(key for key, rule in self.checks.items() if rule.fault)
+            asked = not self.beside.isdisjoint(self.needed(results))
+            self.engines["rules", results] = faults if asked else self.fault_rules
+        return self.engines["rules", results]  # type: ignore[no-any-return]
+
     def warnings(self, values: Mapping[str, Any], **inputs: Any) -> list[str]:
-        """What a user should know about a job that size() accepted."""
-        known = {**self.defaults(), **inputs, **values}
+        """What a user should know about a job that size() accepted.
+
+        What stands beside the job is only spoken of where one of its own inputs is given.
+        """
+        constants = {key: constant.value for key, constant in self.constants.items()}
+        known = {**constants, **self.defaults(), **inputs, **values}
+        asked = not self.beside.isdisjoint(inputs)
         return [
-            rule.message.format_map(known) for key, rule in self.checks.items() if not rule.fault and not values[key]
+            rule.message.format_map(known)
+            for key, rule in self.checks.items()
+            if not rule.fault and (asked or key not in self.beside) and not values[key]
         ]
 
     def size_many(self, inputs: Mapping[str, Any], results: Iterable[str], block: int = 16_384) -> dict[str, Any]:

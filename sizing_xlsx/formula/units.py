@@ -11,7 +11,13 @@ COUNTS = frozenset((
     "count", "counts", "tokens", "token", "rows", "row", "layers", "layer", "parameters", "parameter", "heads",
     "share", "switch", "values", "value", "experts", "steps", "step", "element",
 ))  # fmt: skip
-KINDS = frozenset(("bytes", "GB", "GiB", "MiB", "seconds", "hours", "FLOP", "USD", "text", "bool"))
+KINDS = frozenset((
+    "bytes", "MB", "GB", "GiB", "MiB", "seconds", "hours", "days", "years", "FLOP", "TFLOP", "W", "kWh",
+    "USD", "currency", "text", "bool",
+))  # fmt: skip
+SINGULAR = {name[:-1]: name for name in ("seconds", "hours", "days", "years")}
+TIMES = ("seconds", "hours")
+RATES = {"kW": "kWh per hours"}  # units with a name of their own
 
 
 def kind_of(unit: str) -> str:
@@ -23,6 +29,8 @@ def kind_of(unit: str) -> str:
         return "count"
     if unit in KINDS:
         return unit
+    if unit in SINGULAR or unit in RATES:
+        return SINGULAR.get(unit) or RATES[unit]
     top, per, bottom = unit.partition(" per ")
     if per:
         upper, lower = kind_of(top), kind_of(bottom)
@@ -47,6 +55,8 @@ def product(a: str | None, b: str | None) -> str | None:
         top, per, bottom = rate.partition(" per ")
         if per and bottom == other:
             return top
+        if per and other.startswith(f"{bottom} per "):  # kW × currency per kWh: currency per hour
+            return f"{top}{other.removeprefix(bottom)}"
     raise TypeError(f"{a} * {b} has no meaning")
 
 
@@ -61,4 +71,9 @@ def quotient(a: str | None, b: str | None) -> str | None:
         return bottom
     if a is None:
         return None
+    upper, _, lower = a.partition(" per ")
+    if upper == b and lower in TIMES:  # work a second over work a token: tokens a second
+        return f"count per {lower}"
+    if not lower and b in TIMES:
+        return f"{a} per {b}"
     raise TypeError(f"{a} / {b} has no meaning")

@@ -155,7 +155,7 @@ def run(job: Job, inputs: Mapping[str, Any], results: tuple[str, ...], block: in
         _must_exist(job, results)
         return {key: np.empty(0) for key in results}
     answer = _evaluated(job, columns, count, results, block)
-    for key in job.fault_rules:
+    for key in job.rules_of(results):
         if not np.all(answer[key]):
             row = int(np.argmin(answer[key]))
             known = {**job.defaults(), **{k: _one(v, row) for k, v in columns.items()}}
@@ -171,7 +171,7 @@ def judged(
     columns, count = _columns(job, inputs)
     answer = _evaluated(job, columns, count, results, block)
     sound = np.ones(count, dtype=bool)
-    for key in job.fault_rules:
+    for key in job.rules_of(results):
         sound &= answer[key].astype(bool)
     return {key: answer[key] for key in results}, sound
 
@@ -187,7 +187,7 @@ def _evaluated(
 ) -> dict[str, Any]:
     """The results and the rules of the job, block by block."""
     _must_exist(job, results)
-    wanted = results + tuple(key for key in job.fault_rules if key not in results)
+    wanted = results + tuple(key for key in job.rules_of(results) if key not in results)
     steady = steady_terms(job, columns, wanted, count)
     steps = job.steps(tuple(key for key in wanted if key not in steady), steady)
     kept = [key for key in steady if key in wanted]

@@ -14,7 +14,7 @@ desk        the catalogue and its jobs, and what the arguments of a call mean ov
 signature   what a function is
 kinds       what surfaces that hold formulas need to know of a function
 question    what a call asks of a job, apart from how it is computed
-registry    the functions by name; they stand in of_jobs, of_cards and of_models
+registry    the functions by name; they stand in of_jobs, of_cards, of_models and of_runs
 page        the functions as a reader meets them: help, docs/functions.md
 batch       many calls at once
 chain       terms of a job as LAMBDA names, each within Excel's limits
@@ -46,7 +46,7 @@ def registered() -> dict[str, Function]:
 
     from .registry import FUNCTIONS
 
-    for module in ("of_jobs", "of_cards", "of_models"):  # each registers its own
+    for module in ("of_jobs", "of_cards", "of_models", "of_runs"):  # each registers its own
         import_module(f"{__name__}.{module}")
 
     return dict(sorted(FUNCTIONS.items()))

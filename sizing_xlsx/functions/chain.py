@@ -62,7 +62,9 @@ def terms(
     choices: those among them that are texts, and stand for the row of their table; each has a table on Lookups.
     fixed: the other inputs; those of the installation stay names. part: what columns of no term's own are called.
     """
-    wanted = [*(name for tree in results for name in names_in(tree)), *job.fault_rules]
+    asked_for = [name for tree in results for name in names_in(tree)]
+    broken_by = job.rules_of(tuple(name for name in asked_for if name in job.trees))
+    wanted = [*asked_for, *broken_by]
     left, known = specialised(job, wanted, fixed, choices)
     rests_on = {key: frozenset((key,)) for key in parameters}
     rests_on |= dict.fromkeys(job.constants, frozenset())
@@ -97,7 +99,7 @@ def terms(
 
     ends = tuple(hoisted(replace(tree, known)) for tree in results)
     passed: dict[str, list[Expr]] = {}  # those that rest on one choice are one
-    for key in job.fault_rules:
+    for key in broken_by:
         rule = replace(name_of(key, job.trees[key].unit), known)
         if rule.op != "number":
             passed.setdefault(alone(rule) or key, []).append(rule)

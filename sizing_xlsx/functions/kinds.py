@@ -16,6 +16,14 @@ class OfTerms(NamedTuple):
     terms: tuple[str, ...]
 
 
+class OfRun(NamedTuple):
+    """A formula over terms that stand beside memory, which are only known where another term is above 0."""
+
+    function: Callable[..., Any]
+    terms: tuple[str, ...]
+    known: str
+
+
 class Picked(NamedTuple):
     """One of several terms, by the name that an argument gives. choices: as of that argument."""
 

@@ -1,7 +1,7 @@
 """The registry of Excel functions, each once. A function of a job is a formula over that job's terms, as a term is.
 
-The functions stand in of_jobs.py, of_cards.py and of_models.py. From each come its signature and help (signature.py),
-its value in Python (desk.py) and its LAMBDA (workbook/lambdas.py).
+The functions stand in of_jobs.py, of_cards.py, of_models.py and of_runs.py. From each come its signature and help
+(signature.py), its value in Python (desk.py) and its LAMBDA (workbook/lambdas.py).
 """
 
 from __future__ import annotations

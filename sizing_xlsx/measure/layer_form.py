@@ -69,7 +69,7 @@ def form_of(run: Run) -> dict[str, Any]:
     """
     named = {"config": run["config"]} if run["config"] else {"base_model": run["base_model"]}
     plain = make_run("lora", {**named, "adapter_targets": "All seven", "keeps_model_output": "On"}, id="form")
-    plain, eager = _attention(plain)
+    plain, eager = attention(plain)
     if any("experts" in name for name in _adapted(plain, SHAPES[0])):  # fused ones, whose adapters are not counted
         plain = _with(plain, adapter_targets="All attention")
     smalls = derive.traced_small(plain)
@@ -97,26 +97,26 @@ def form_of(run: Run) -> dict[str, Any]:
         parts |= _changes("eager", alone, dropped(undropped, attention_implementation=EAGER))
     if window := _window(plain):
         parts |= _changes("masked", alone, dropped({window: WINDOW}))
-    parts |= _outside(smalls)
+    parts |= outside(smalls)
     checkpointed = again(activation_checkpointing="On")
     parts["working"] = _less(_made(checkpointed, _recomputed_peaks), _big(without.whole(), smalls))
     parts |= _boundaries(checkpointed)
     if "d" not in parts["final_norm"]:  # it reads what the layer below it has made and keeps: count it as its own
         stream = {"d": 2 + parts["boundary"]["d"]}
-        parts |= {"final_norm": _plus(parts["final_norm"], stream), "lowest": _less(parts["lowest"], stream)}
+        parts |= {"final_norm": plus(parts["final_norm"], stream), "lowest": _less(parts["lowest"], stream)}
     parts |= {"norm_working": _added(smalls, _norm_peaks), "last_layer_working": _added(smalls, _mlp_peaks)}
     parts |= _loss(plain, own_head)
     made = {name: part for name in PARTS if (part := {width: n for width, n in parts.get(name, {}).items() if n})}
     _check(made)
     kind = models.config_of(plain).model_type
-    return {"families": [kind], "source": _source(), **made, **_slots(plain, smalls, base, own_head, kind)}
+    return {"families": [kind], "source": source(), **made, **_slots(plain, smalls, base, own_head, kind)}
 
 
 def _with(run: Run, **inputs: Any) -> Run:
     return replace(run, inputs={**run.inputs, **inputs})
 
 
-def _attention(run: Run) -> tuple[Run, bool]:
+def attention(run: Run) -> tuple[Run, bool]:
     """The run with an attention that its family has, and whether that is the eager one."""
     try:
         models.base(derive.small_run(run, SHAPES[0]))
@@ -136,7 +136,7 @@ def _window(run: Run) -> str:
     return next((field for field in ("attention_chunk_size", "sliding_window") if getattr(config, field, None)), "")
 
 
-def _source() -> str:
+def source() -> str:
     return "traced with " + ", ".join(
         f"{package} {version(package).partition('+')[0]}" for package in ("torch", "transformers", "peft")
     )
@@ -165,11 +165,11 @@ class _Layers:
             )
         made: dict[str, Sum] = dict(common[0])
         for found in self.lists:
-            sums = _by_part(found, self.wide)
+            sums = by_part(found, self.wide)
             made |= {name: sums[name] for name in ("mlp", "moe", "shared", "moe_layer") if sums.get(name)}
         lowest = self._common(self.lowest)
         parts = ("norms", "attention")
-        made["lowest"] = _less(_plus(*(lowest[name] for name in parts)), _plus(*(common[0][name] for name in parts)))
+        made["lowest"] = _less(plus(*(lowest[name] for name in parts)), plus(*(common[0][name] for name in parts)))
         made["lowest_layer"] = _less(lowest["layer"], common[0]["layer"])
         return made
 
@@ -182,25 +182,25 @@ class _Layers:
         return sorted((self._common(found) for found in self.upper), key=lambda one: one["layer"].get("one", 0))
 
     def _common(self, found: LayerList) -> dict[str, Sum]:
-        sums = _by_part(found, self.wide)
+        sums = by_part(found, self.wide)
         return {name: sums.get(name, {}) for name in ("norms", "attention", "layer", "rope_layer")}
 
     def of_upper(self) -> tuple[Sum, Sum]:
         """Bytes a token and bytes a layer of an upper layer without adapters: of one that has a mask, if any has."""
         masked = [found for found in self.upper if any(entry.width == "sequence" for entry in found.entries)]
-        sums = _by_part([*masked, *self.upper][0], self.wide)
+        sums = by_part([*masked, *self.upper][0], self.wide)
         layer = ("layer", "moe_layer", "rope_layer")
-        return _plus(*(part for name, part in sums.items() if name not in layer)), _plus(
+        return plus(*(part for name, part in sums.items() if name not in layer)), plus(
             *(sums.get(name, {}) for name in layer)
         )
 
     def whole(self) -> Sum:
         """Bytes a token of the last layer, with what its adapters keep of their inputs."""
         entries = [entry for entry in self.last.entries if entry.per_token and entry.width != "rank"]
-        return _plus(*(_sum(entry, self.wide, entry.module) for entry in entries))
+        return plus(*(_sum(entry, self.wide, entry.module) for entry in entries))
 
 
-def _by_part(found: LayerList, wide: bool) -> dict[str, Sum]:
+def by_part(found: LayerList, wide: bool) -> dict[str, Sum]:
     """A layer's list, without its adapters, by part."""
     moe = any("experts" in entry.module or "experts" in entry.width for entry in found.entries)
     sums: dict[str, Sum] = {}
@@ -215,7 +215,7 @@ def _by_part(found: LayerList, wide: bool) -> dict[str, Sum]:
             part = "moe"
         elif part == "attention" and entry.width == "d" and wide:  # a dropout of its output, as wide as the stream
             part = "norms"
-        sums[part] = _plus(sums.get(part, {}), _sum(entry, wide, part))
+        sums[part] = plus(sums.get(part, {}), _sum(entry, wide, part))
     return sums
 
 
@@ -246,7 +246,7 @@ def _changes(name: str, before: _Layers, after: _Layers) -> dict[str, Sum]:
     return {name: _less(other, token), f"{name}_layer": _less(others, layer)}
 
 
-def _plus(*sums: Mapping[str, int]) -> Sum:
+def plus(*sums: Mapping[str, int]) -> Sum:
     total: Counter[str] = Counter()
     for one in sums:
         total.update(one)
@@ -254,13 +254,13 @@ def _plus(*sums: Mapping[str, int]) -> Sum:
 
 
 def _less(one: Mapping[str, int], other: Mapping[str, int]) -> Sum:
-    return _plus(one, {width: -n for width, n in other.items()})
+    return plus(one, {width: -n for width, n in other.items()})
 
 
 # ------------------------------------------------------------------------------------------------ outside the layers
-def _outside(smalls: Sequence[Small]) -> dict[str, Sum]:
+def outside(smalls: Sequence[Small]) -> dict[str, Sum]:
     """The norm after the last layer, and the tables of positions."""
-    token, once = _solved([(small, _outer(small, _is_norm)) for small in smalls])
+    token, once = solved([(small, _outer(small, _is_norm)) for small in smalls])
     tables = _tables(smalls, [sum(kept.bytes_per_token for kept in _outer(small, _is_rotary)) for small in smalls])
     return {"final_norm": token, "final_norm_once": once, "rope_once": tables}
 
@@ -297,14 +297,14 @@ def _as_kept(found: Any) -> Kept:
     return Kept(found.module, found.operation, found.dtype, found.exact)
 
 
-def _solved(kept: Sequence[tuple[Small, list[Kept]]], strict: bool = True) -> tuple[Sum, Sum]:
+def solved(kept: Sequence[tuple[Small, list[Kept]]], strict: bool = True) -> tuple[Sum, Sum]:
     """Tensors of the three shapes as sums: bytes a token, and bytes once. Raises CannotWrite for one of no width."""
     entries, unsolved = derive.solve([(small.widths, small.tokens, Counter(found)) for small, found in kept])
     if unsolved:
         raise CannotWrite(f"a tensor fits no width: {unsolved[0]}")
     known = [entry for entry in entries if "rank" not in entry.width.split()]  # of an adapter
-    token = _plus(*(_sum(entry, True, "") for entry in known if entry.per_token))
-    return token, _plus(*(_sum(entry, True, "") for entry in known if not entry.per_token and entry.width in _WIDTHS))
+    token = plus(*(_sum(entry, True, "") for entry in known if entry.per_token))
+    return token, plus(*(_sum(entry, True, "") for entry in known if not entry.per_token and entry.width in _WIDTHS))
 
 
 def _boundaries(smalls: Sequence[Small]) -> dict[str, Sum]:
@@ -343,7 +343,7 @@ def _added(smalls: Sequence[Small], where: Callable[[Small], list[int]]) -> Sum:
 
 
 def _tokens(smalls: Sequence[Small], kept: Sequence[list[Kept]]) -> Sum:
-    token, _ = _solved(list(zip(smalls, kept, strict=True)))
+    token, _ = solved(list(zip(smalls, kept, strict=True)))
     return _big(token, smalls)
 
 

@@ -1,11 +1,13 @@
 """What a planner asks of a job beyond its size: which card, how far, at what price of change.
 
-from sizing_xlsx import lora, planning
+from sizing_xlsx import full, lora, planning
 
 cards = planning.every_card(lora, base_model="meta-llama/Llama-3.1-8B", batch_size=4)
 planning.cheapest_that_fits(cards)
 planning.pull(lora, planning.levers_of(lora), batch_size=4)
 planning.highest(lora, "highest_lora_rank", batch_size=4)
+planning.first_that_fits(planning.shared_among(full, base_model="meta-llama/Llama-3.1-70B"))
+planning.launch_text(full, sharding_stage="ZeRO-3", gpu_count=8)
 """
 
 from __future__ import annotations
@@ -14,15 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from .compare import Card, cheapest_that_fits, every_card, smallest_that_fits
 from .crossover import Need, Room, needs, rooms, starts_at
+from .launch import launch_config, launch_text, write_launch_config
 from .levers import Pulled, hindrance, pull
 from .search import QUESTIONS, answer, questions
+from .sharding import Shared, first_that_fits, shared_among
 
 if TYPE_CHECKING:
     from ..formula.job import Job
 
 __all__ = [
-    "QUESTIONS", "Card", "Need", "Pulled", "Room", "answer", "cheapest_that_fits", "every_card", "highest", "levers_of",
-    "needs", "pull", "questions", "rooms", "smallest_that_fits", "starts_at",
+    "QUESTIONS", "Card", "Need", "Pulled", "Room", "Shared", "answer", "cheapest_that_fits", "every_card",
+    "first_that_fits", "highest", "launch_config", "launch_text", "levers_of", "needs", "pull", "questions", "rooms",
+    "shared_among", "smallest_that_fits", "starts_at", "write_launch_config",
 ]  # fmt: skip
 
 

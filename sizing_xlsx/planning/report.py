@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import every_card, levers_of, pull
+from .sharding import Shared, first_that_fits, shared_among
 
 if TYPE_CHECKING:
     from ..formula.job import Job
@@ -47,6 +48,24 @@ def levers_text(found: Sequence[dict[str, Any]]) -> str:
         saving = "other basis" if pulled["saving_gb"] is None else _shown(pulled["saving_gb"], 1)
         lines.append(f"{pulled['name']:32}{_shown(pulled['total_gb'], 1):>10}{saving:>12}  {pulled['verdict']}")
     return "\n".join(lines)
+
+
+def stages(job: Job, inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    """The job shared among 1 to 1,024 cards in each way, as records."""
+    return [shared._asdict() for shared in shared_among(job, **inputs)]
+
+
+def stages_text(found: Sequence[dict[str, Any]]) -> str:
+    """The same as lines, with the first that fits; memory of one card in decimal GB."""
+    lines = [f"{'stage':20}{'cards':>6}{'state':>10}{'peak':>10}{'total':>10}  verdict"]
+    for one in found:
+        figures = "".join(f"{_shown(one[key], 1):>10}" for key in ("state_gb", "peak_gb", "total_gb"))
+        lines.append(f"{one['stage']:20}{one['cards']:>6}{figures}  {one['verdict']}")
+    first = first_that_fits([Shared(**one) for one in found])
+    if first is None:
+        return "\n".join((*lines, "", "None of these fits."))
+    where = "on one node of eight" if first.on_one_node else "over more than one node of eight"
+    return "\n".join((*lines, "", f"First that fits: {first.cards} cards, {first.stage}, {where}."))
 
 
 def _shown(value: float | None, digits: int) -> str:

@@ -30,7 +30,7 @@ class Question(NamedTuple):
 QUESTIONS = (
     Question("highest_lora_rank", "lora_rank", "total_to_size_against", "capacity_available", ("lora",)),
     Question("most_adapter_layers", "adapter_layers", "total_to_size_against", "capacity_available", ("lora",)),
-    Question("free_batch_size", "batch_size", "traced_allocated", "optimizer_moment", ("lora", "training")),
+    Question("free_batch_size", "batch_size", "traced_allocated", "optimizer_moment", ("lora", "training", "full")),
 )
 
 

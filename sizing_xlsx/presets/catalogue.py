@@ -14,10 +14,12 @@ from ..paths import presets_folder
 from .config import UNITS, Architecture, read_models
 from .csv_file import Row, read_rows
 from .families import families
+from .full_forms import FullForm, full_form_table, read_full_forms
 from .layer_forms import LayerForm, read_layer_forms
 from .mig import read_slices
 from .names import checked_name, one_line, shown
 from .quantisation import stored_format
+from .sweeps import public_sweep
 from .toml_file import read_toml
 
 # Column -> what it holds (see csv_file.RIGHT). The first is the key.
@@ -124,6 +126,10 @@ RECIPES = {
     "first_moment_bytes": "number",
     "second_moment_bytes": "number",
     "total_bytes": "number",
+    "step_bytes": "number",  # of temporaries in a step over all tensors at once
+    "narrow_state": "flag",  # 8-bit moments of bitsandbytes, which keep those of embeddings in 32 bit
+    "paged": "flag",
+    "traced": "flag",
     "source": "text",
     "note": "text?",
 }
@@ -196,6 +202,36 @@ PUBLIC_INPUTS = {  # of a public run, in the words of the LoRA job; what is empt
     "training_stack": "text?",
     "gpu_choice": "text?",
 }
+FULL_INPUTS = {  # of a public run of full fine-tuning, in the words of that job; empty as above
+    "base_model": "text?",
+    "training_recipe": "text?",
+    "uses_autocast": "text?",
+    "sharding_stage": "text?",
+    "gpu_count": "count?",
+    "batch_size": "count?",
+    "sequence_length": "count?",
+    "attention_implementation": "text?",
+    "optimizer_step": "text?",
+    "activation_checkpointing": "text?",
+    "training_stack": "text?",
+    "loss_forward_bytes_override": "number?",
+    "loss_backward_bytes_override": "number?",
+    "gpu_choice": "text?",
+}
+FULL_RUNS = {  # full fine-tuning that others published, a card of one or more; the file may be missing
+    "id": "name",
+    "group": "text",
+    "model": "text",  # as published
+    "card": "text",
+    "measured_gb": "amount?",  # peak of allocated memory
+    "shown_gb": "amount?",  # what nvidia-smi showed of the same run
+    "ran_out": "flag",
+    "versions": "text",
+    "source": "text",
+    "note": "text",
+    "explained": "flag",
+    **FULL_INPUTS,
+}
 PUBLIC_RUNS = {  # fine-tuning runs that others published, with their peak of allocated memory; the file may be missing
     "id": "name",
     "group": "text",
@@ -207,6 +243,22 @@ PUBLIC_RUNS = {  # fine-tuning runs that others published, with their peak of al
     "note": "text",  # what the run states, and what was assumed for it
     "explained": "flag",
     **PUBLIC_INPUTS,
+}
+SPEEDS = {  # of training that others measured and published; the file may be missing
+    "id": "name",
+    "card": "text",
+    "cards": "count",
+    "method": "text",  # a row of reached_shares
+    "model": "text",  # as published
+    "working_parameters": "count",
+    "layers": "count",
+    "query_width": "count",
+    "batch_size": "count",
+    "sequence_length": "count",
+    "stack": "text",
+    "tokens_per_second_per_card": "number",
+    "explained": "flag",
+    "source": "text",
 }
 
 # Table -> column -> unit. Only what formulas may look up; the rest is in the rows.
@@ -221,7 +273,11 @@ GPU_UNITS = {
     "usable_bytes": "bytes",
     "matmul_workspace_bytes": "bytes",
     "release_year": "count",
-    "price_usd_per_hour": "USD",
+    "bf16_dense_tflops": "count",
+    "fp32_tflops": "count",
+    "power_w": "W",
+    "interconnect_gb_per_s": "GB per second",
+    "price_usd_per_hour": "USD per hour",
     "cuda": "count",
 }
 STORAGE_UNITS = {
@@ -263,6 +319,10 @@ STACK_UNITS = {
     "own_forms": "switch",
     "masks_layers": "switch",
 }
+RECIPE_UNITS = {
+    **{column: "bytes per parameter" for column in RECIPES if column.endswith("_bytes")},
+    **dict.fromkeys(("narrow_state", "paged", "traced"), "switch"),
+}
 FORM_PARTS = {  # of layer_forms.toml, those that formulas look up: part -> widths
     "norms": ("d", "one"),
     "attention": ("q", "o", "kv", "nh", "nkv", "ql", "kvl", "nh_rope", "rope", "nh_S", "one"),
@@ -297,7 +357,9 @@ FORM_UNITS = (
     | {f"default_{slot}": "switch" for slot in FORM_SLOTS}
     | {"parallel": "switch", "extra_score_bytes": "bytes per value", "framework_row": "count"}
 )
-OWN_TABLES = ("models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms")
+OWN_TABLES = (
+    "models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms", "full_forms", "recipes",
+)  # fmt: skip
 CUDA_VENDOR = "NVIDIA"
 
 
@@ -321,6 +383,8 @@ class Presets(NamedTuple):
     storage_formats: Table  # those that are offered
     stacks: Table
     layer_forms: Table  # what a layer of each family keeps for backward
+    full_forms: Table  # the same when everything is trained, for the same forms
+    recipes: Table
     options: dict[str, Table]  # of options.toml, by name
     option_sources: dict[str, str]
     sized_models: list[Architecture]
@@ -338,9 +402,22 @@ class Presets(NamedTuple):
     lora_trace: list[Row]
     training_trace: list[Row]
     public_runs: list[Row]
+    full_runs: list[Row]
+    speeds: list[Row]
     forms: Mapping[str, LayerForm]  # the rows of layer_forms, as they were read
+    full_parts: Mapping[str, FullForm]  # the rows of full_forms, as they were read
     framework_forms: Mapping[str, LayerForm]  # those of frameworks with model code of their own, which follow them
     own: tuple[OwnRow, ...] = ()  # what with_own() added; see own.py
+
+    @property
+    def full_sweep(self) -> list[Row]:
+        """The published runs of full fine-tuning as the rows of a sweep."""
+        return public_sweep(self.full_runs, FULL_INPUTS)
+
+    @property
+    def full_trace(self) -> list[Row]:
+        """Step traces of those runs: none."""
+        return []
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -385,6 +462,8 @@ def _read(folder: Path) -> Presets:
     options, sources = read_options(folder / "options.toml")
     forms = read_layer_forms(folder / "layer_forms.toml")
     framework_forms = read_layer_forms(folder / "framework_forms.toml")
+    full_parts = read_full_forms(folder / "full_forms.toml")
+    recipes = read_rows(folder / "recipes.csv", RECIPES)
     sized, unsized = by_layer_form(models, forms)
     lora_sweep = read_rows(folder / "measured" / "h100_lora_sweep.csv", LORA_SWEEP)
     training_sweep = read_rows(folder / "measured" / "h100_training_sweep.csv", TRAINING_SWEEP)
@@ -395,6 +474,8 @@ def _read(folder: Path) -> Presets:
         storage_formats=offered,
         stacks=_table("stacks", stacks, STACK_UNITS),
         layer_forms=form_table(forms, framework_forms),
+        full_forms=full_form_table(full_parts, forms),
+        recipes=_table("recipes", recipes, RECIPE_UNITS),
         options=options,
         option_sources=sources,
         sized_models=sized,
@@ -406,13 +487,16 @@ def _read(folder: Path) -> Presets:
         storage_rows=formats,
         stack_rows=stacks,
         layer_form_rows=form_rows({**forms, **framework_forms}),
-        recipe_rows=read_rows(folder / "recipes.csv", RECIPES),
+        recipe_rows=recipes,
         lora_sweep=lora_sweep,
         training_sweep=training_sweep,
         lora_trace=_trace(folder / "measured" / "h100_lora_trace.csv", lora_sweep),
         training_trace=_trace(folder / "measured" / "h100_training_trace.csv", training_sweep),
-        public_runs=_public_runs(folder / "measured" / "public_runs.csv"),
+        public_runs=_if_there(folder / "measured" / "public_runs.csv", PUBLIC_RUNS),
+        full_runs=_if_there(folder / "measured" / "full_public_runs.csv", FULL_RUNS),
+        speeds=_if_there(folder / "measured" / "speeds.csv", SPEEDS),
         forms=forms,
+        full_parts=full_parts,
         framework_forms=framework_forms,
     )
 
@@ -509,9 +593,9 @@ def _trace(path: Path, sweep: Sequence[Row]) -> list[Row]:
     return rows
 
 
-def _public_runs(path: Path) -> list[Row]:
-    """The runs that others published; none where there is no such file."""
-    return read_rows(path, PUBLIC_RUNS) if path.exists() else []
+def _if_there(path: Path, columns: Mapping[str, str]) -> list[Row]:
+    """The rows of a file of measurements; none where there is no such file."""
+    return read_rows(path, columns) if path.exists() else []
 
 
 def model_table(models: Sequence[Architecture], formats: Table) -> Table:

@@ -129,7 +129,7 @@ def _form(name: str, entry: Any, place: str) -> LayerForm:
     unknown = [part for part in rest if part not in PARTS]
     if unknown:
         raise ValueError(f"{place} has {shown(unknown[0])}; a part is one of {', '.join(PARTS)}")
-    parts = {part: _sum(rest[part], f"{place}, {part}") for part in rest}
+    parts = {part: sum_of(rest[part], f"{place}, {part}") for part in rest}
     return LayerForm(name, source=source, parts=parts, slots=slots, **texts)
 
 
@@ -140,8 +140,8 @@ def _slot(entry: Any, place: str) -> Slot:
         raise ValueError(f"{place} has {shown(unknown[0])}; a slot has {', '.join(Slot._fields)}")
     made = Slot(
         tuple(_texts(slot.get("modules", []), "modules", place)),
-        _sum(slot.get("input"), f"{place}, input"),
-        _sum(slot.get("output"), f"{place}, output"),
+        sum_of(slot.get("input"), f"{place}, input"),
+        sum_of(slot.get("output"), f"{place}, output"),
         slot.get("on", "all"),
         slot.get("rank", 1),
         slot.get("times", "one"),
@@ -152,7 +152,7 @@ def _slot(entry: Any, place: str) -> Slot:
     return made
 
 
-def _sum(entry: Any, place: str) -> dict[str, int]:
+def sum_of(entry: Any, place: str) -> dict[str, int]:
     """Coefficients by width, checked."""
     for name, coefficient in _table(entry, place).items():
         unknown = [width for width in name.split("_") if width not in WIDTHS]

@@ -26,6 +26,7 @@ from .catalogue import (
 )
 from .config import Architecture, read_config
 from .csv_file import Row
+from .full_forms import full_form_table
 from .layer_forms import LayerForm, read_layer_forms
 from .names import one_line, shown
 
@@ -113,6 +114,7 @@ def with_forms(presets: Presets, paths: Iterable[str | Path], *, skipped: list[s
     return presets._replace(
         forms=forms,
         layer_forms=form_table(forms, presets.framework_forms),
+        full_forms=full_form_table(presets.full_parts, forms),
         layer_form_rows=form_rows({**forms, **presets.framework_forms}),
         models=model_table(sized, presets.storage_formats) if now else presets.models,
         sized_models=sized,

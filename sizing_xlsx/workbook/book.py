@@ -37,9 +37,12 @@ if TYPE_CHECKING:
     from .sheets.lookups import Lookups
     from .sheets.search import Search
     from .sheets.sensitivity import Sensitivity
+    from .sheets.sharding import Sharding
     from .sheets.what_if import WhatIf
 
 
+FAILED = "Checks_Failed"  # how many checks of the job do
+TIME_FAILED = "Time_And_Cost_Checks_Failed"  # with those of what stands beside its memory
 FORMULA_SIGNS = tuple("=+-@\t")  # how a text begins that a program may take for a formula
 
 
@@ -91,6 +94,7 @@ class Book:
     levers: Levers
     search: Search
     sensitivity: Sensitivity
+    sharding: Sharding  # of those workbooks whose template asks for it
     scenarios: Scenarios
     provider: str  # of the Excel functions; see lambdas.py
     lookups: Lookups | None = None  # of those workbooks whose functions are names of their own
@@ -182,22 +186,22 @@ class Book:
                 return str(facts[symbol].label)
         return symbol.replace("_", " ")
 
-    def shown(self, content: Any, words: str = "–") -> Raw:
+    def shown(self, content: Any, words: str = "–", failed: str = FAILED) -> Raw:
         """A formula that gives way to words while an input is faulty."""
-        return self.guarded(content, quoted(words))
+        return self.guarded(content, quoted(words), failed)
 
     def displayed(self, tree: Expr) -> Raw:
         """A figure that gives way to a dash where what it rests on is faulty; for display alone."""
         return Raw(f'=IFERROR({sheet_formula(tree, self.cell_name, column_name)[1:]},"–")', self.value(tree))
 
-    def guarded(self, content: Any, instead: str) -> Raw:
-        """A formula that gives way to another while an input is faulty."""
+    def guarded(self, content: Any, instead: str, failed: str = FAILED) -> Raw:
+        """A formula that gives way to another while an input is faulty. failed: the checks that it rests on."""
         if isinstance(content, Expr):
             formula = sheet_formula(content, self.cell_name, column_name)
             value = self.value(content)
         else:
             formula, value = content.formula, content.value
-        return Raw(f"=IF(Checks_Failed>0,{instead},{formula[1:]})", value)
+        return Raw(f"=IF({failed}>0,{instead},{formula[1:]})", value)
 
     def sym(self, symbol: str) -> Expr:
         """A reference to an input, constant, term or external figure."""

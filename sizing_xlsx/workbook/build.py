@@ -25,6 +25,7 @@ from .sheets import (
     checks,
     compare,
     crossover,
+    effort,
     functions_list,
     levers,
     lookups,
@@ -35,6 +36,7 @@ from .sheets import (
     scenarios,
     search,
     sensitivity,
+    sharding,
     sizing,
     start,
     summary,
@@ -51,11 +53,12 @@ RESULTS = (
     "published_total_reserved_gb", "traced_peak_allocated_gb", "traced_total_reserved_gb", "largest_batch_size",
     "largest_sequence_length",
 )  # fmt: skip
+FUNCTION_JOBS = ("lora", "training")  # whose workbooks hold the Excel functions, which size these jobs
 SHEETS = (
-    "Start", "Sizing", "Compare", "Levers", "Crossover", "Sensitivity", "Scenarios",
-    "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks", "Chart data",
-    "What-if", "Compare workings", "Search workings", "Crossover workings", "Sensitivity workings", "Scenario workings",
-    "Validation workings", "Public workings", lookups.TITLE,
+    "Start", "Sizing", "Compare", sharding.TITLE, "Levers", "Crossover", "Sensitivity", "Scenarios",
+    effort.TITLE, "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
+    "Chart data", "What-if", "Compare workings", "Search workings", "Crossover workings", "Sensitivity workings",
+    "Scenario workings", "Validation workings", "Public workings", lookups.TITLE,
     functions_list.TITLE, "Notes", record.TITLE,
 )  # fmt: skip
 
@@ -136,6 +139,7 @@ def write_book(
     """
     if functions not in PROVIDERS:
         raise ValueError(f"functions is {functions!r}; it must be one of {', '.join(PROVIDERS)}")
+    functions = functions if name in FUNCTION_JOBS else NO_ONE
     job = workbook_job(name, presets, opened_on)
     day = _data_date((folder or presets_folder()) / "release.toml")
     words = template["book"]
@@ -160,25 +164,30 @@ def write_book(
     absent = set() if book.public_runs else {public_runs.WORKINGS}
     absent |= set() if functions == LAMBDA else {lookups.TITLE}
     absent |= {functions_list.TITLE} if functions == NO_ONE else set()
+    absent |= set() if "sharding" in template else {sharding.TITLE}
     absent |= set() if "crossover" in template else {crossover.TITLE, crossover.WORKINGS}
     for title in SHEETS:
         if title not in absent:
             book.sheet(title)
     book.what_if = what_if.WhatIf(book)
-    for plan in (chart_data.plan, compare.plan, search.plan, levers.plan, crossover.plan, sensitivity.plan):
+    for plan in (
+        chart_data.plan, compare.plan, search.plan, levers.plan, crossover.plan, sensitivity.plan, sharding.plan,
+    ):  # fmt: skip
         plan(book)
     scenarios.plan(book)
     book.provider = functions
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
         book.say(key, sentence(text, book.sym))
+    effort.say(book)
     book.guards["fit_verdict"] = lambda content: book.shown(content, words["check_input"])
     for result in RESULTS:
         book.guards[result] = lambda content: book.guarded(content, "NA()")
     for write in (
-        start.write, sizing.write, compare.write, levers.write, crossover.write, sensitivity.write, scenarios.write,
-        overrides.write, validation.write, reference.write, workings.write, checks.write, chart_data.write,
-        what_if.write, search.write, summary.write, lookups.write, functions_list.write, notes.write, record.write,
+        start.write, sizing.write, compare.write, sharding.write, levers.write, crossover.write, sensitivity.write,
+        scenarios.write, effort.write, overrides.write, validation.write, reference.write, workings.write, checks.write,
+        chart_data.write, what_if.write, search.write, summary.write, lookups.write, functions_list.write, notes.write,
+        record.write,
     ):  # fmt: skip
         write(book)
     book.sheet("Sizing").activate()
@@ -193,5 +202,7 @@ def _data_date(path: Path) -> date:
 
 
 def _count_checks(book: Book) -> int:
-    faults = sum(1 for rule in book.job.checks.values() if rule.fault)
-    return 1 + len(book.job.inputs) + faults + len(checks.SUMS)  # 1: the job that is chosen
+    job = book.job
+    return (
+        1 + len(job.inputs.keys() - job.beside) + len(job.fault_rules) + len(checks.SUMS)
+    )  # 1: the job that is chosen

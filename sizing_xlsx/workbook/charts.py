@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from xlsxwriter.chart_bar import ChartBar
+from xlsxwriter.chart_column import ChartColumn
+from xlsxwriter.chart_line import ChartLine
 from xlsxwriter.chart_scatter import ChartScatter
 
 from .styles import Look, colour, number_format
@@ -105,6 +107,14 @@ class _BarChart(_Explicit, ChartBar):  # type: ignore[misc]
     pass
 
 
+class _ColumnChart(_Explicit, ChartColumn):  # type: ignore[misc]
+    pass
+
+
+class _LineChart(_Explicit, ChartLine):  # type: ignore[misc]
+    pass
+
+
 class _ScatterChart(_Explicit, ChartScatter):  # type: ignore[misc]
     pass
 
@@ -146,6 +156,33 @@ def memory_by_part(
         chart.add_series({**series, **shown})
     chart.set_x_axis(_axis(look, title=settings["axis_title"], grid=True, minimum=0))
     chart.set_y_axis(_axis(look, token="ink", form="general"))
+    _dress(chart, look, title, settings["plot"])
+    return chart
+
+
+def state_by_size(
+    workbook: Workbook,
+    look: Look,
+    *,
+    title: CellRef,
+    x_title: str,
+    categories: RangeRef,
+    parts: Sequence[Bars],
+    cards: Sequence[Bars],
+) -> Chart:
+    """Stacked columns, one a model size, and a level line for each of some cards."""
+    settings = look["charts"]["state_by_size"]
+    chart = _new(workbook, _ColumnChart, {"type": "column", "subtype": "stacked"})
+    for part, token in zip(parts, settings["colours"], strict=True):
+        shown = {"fill": {"color": colour(look, token)}, "border": {"none": True}, "gap": settings["gap"]}
+        chart.add_series({"name": part.name, "categories": categories, "values": part.values, **shown})
+    lines = _new(workbook, _LineChart, {"type": "line"})
+    for card, dash in zip(cards, settings["dashes"], strict=True):
+        line = {"color": colour(look, "ink"), "width": 1.25, "dash_type": dash}
+        lines.add_series({"name": card.name, "categories": categories, "values": card.values, "line": line})
+    chart.combine(lines)
+    chart.set_x_axis(_axis(look, title=x_title, token="ink", form="general"))
+    chart.set_y_axis(_axis(look, title=settings["y_title"], grid=True, minimum=0))
     _dress(chart, look, title, settings["plot"])
     return chart
 

@@ -11,6 +11,7 @@ of the next name instead of a LET, what is rare has names of its own, and cells 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,7 @@ from ..formula.declare import Choice, Number, Whole
 from ..formula.expression import Expr
 from ..formula.partial import literal
 from ..formula.primitives import when
-from ..functions import kinds, of_jobs, of_models, registered
+from ..functions import kinds, of_jobs, of_models, of_runs, registered
 from ..functions.chain import Column, Terms, shared, stages, terms
 from ..functions.desk import CATALOGUE, JOB, Desk
 from ..functions.signature import Function
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
 LAMBDA, NO_ONE = "lambda", "none"
 PROVIDERS = (LAMBDA, "udf", "addin", NO_ONE)  # who answers =GPU_FITS(...): one for each workbook, or nobody
 BEGIN = "Functions_"  # of the names that the functions themselves use
-FULL = "Full"
+FULL, RUN = "Full", "Run"
 # What may vary in the short chains, which answer the calls that planners write most; all else is as the job has it.
 # There is one of each for every common kind of job, with a fraction of the formulas. The first that takes all that a
 # call gives answers it.
 _FOUR = ("base_model", "gpu_choice", "batch_size", "sequence_length")
 SHORT = {"Plain": _FOUR, "Common": (*_FOUR, "lora_rank", "activation_checkpointing")}
+_RUN_INPUTS = (of_runs.TOKENS, *of_runs.RUN)  # what functions of a run alone take
 _WRONG = 'VALUE("x")'
 _NONE = -1.0  # in place of a figure that the deciding accounting has not
 
@@ -53,13 +55,15 @@ class Plan(NamedTuple):
     results: dict[tuple[str, str], Expr]
     short: dict[str, dict[int, Terms]]  # by what may vary, and the row of the keyword, from 1
     full: Terms
+    runs: tuple[str, ...]  # the functions of a run
+    run: Terms  # what they choose from
     figures: dict[str, Expr]  # of models: term -> over columns of Lookups
     columns: dict[str, Column]  # of Lookups
 
     @property
     def chains(self) -> tuple[Terms, ...]:
         """All chains, the short ones first."""
-        return *(chain for chains in self.short.values() for chain in chains.values()), self.full
+        return *(chain for chains in self.short.values() for chain in chains.values()), self.full, self.run
 
     def position(self, function: str, name: str = "") -> int:
         """Which result a call chooses, from 1."""
@@ -91,13 +95,24 @@ def plan(book: Book) -> Plan:
         (*of_models.components_of(desk, job.name).values(), *of_models.model_fields_of(desk, job.name).values())
     )
     models = _chain(job, [job.symbol(term) for term in shown], ["base_model"], choices, "model_part")
-    (models, full, *others), columns = shared(
-        [models, full, *(chain for chains in short.values() for chain in chains.values())]
+    of_run = {
+        name: kind for name, function in registered().items() if isinstance(kind := function.formula, kinds.OfRun)
+    }
+    known = [_if_known(job, kind) for kind in of_run.values()]
+    run = _chain(job, known, [*inputs, *_RUN_INPUTS], choices, "run_part")
+    (models, full, run, *others), columns = shared(
+        [models, full, run, *(chain for chains in short.values() for chain in chains.values())]
     )
     rest = iter(others)
     short = {name: {at: next(rest) for at in chains} for name, chains in short.items()}
     figures = dict(zip(shown, models.results, strict=True))
-    return Plan(desk, job, keywords, inputs, choices, results, short, full, figures, columns)
+    return Plan(desk, job, keywords, inputs, choices, results, short, full, tuple(of_run), run, figures, columns)
+
+
+def _if_known(job: Job, kind: kinds.OfRun) -> Expr:
+    tree = kind.function(*map(job.symbol, kind.terms))
+    known: Expr = when(job.symbol(kind.known) > 0, tree, literal(_NONE, tree.unit))
+    return known
 
 
 def _chain(
@@ -164,12 +179,16 @@ def names(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     for name, chains in plan.short.items():
         for at, chain in chains.items():
             found += _stages(plan, chain, f"{BEGIN}{name}_{at}_", lookups)
-    found += _stages(plan, plan.full, f"{BEGIN}{FULL}_", lookups)
+    for name, chain in ((FULL, plan.full), (RUN, plan.run)):
+        found += _stages(plan, chain, f"{BEGIN}{name}_", lookups)
     found += _shared_calls(plan, lookups)
     for function in registered().values():
         text = _public(plan, lookups, function)
         if text:
             found.append((function.name, text))
+    for name, times in Counter(name.casefold() for name, _ in found).items():
+        if times > 1:
+            raise ValueError(f"{name} names {times} functions of this workbook; each needs a name of its own")
     return found
 
 
@@ -296,6 +315,7 @@ def _bounded(value: str, kind: str, low: str, high: str) -> str:
 # ---------------------------------------------------------------------- the calls that all functions share
 def _shared_calls(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
     """Functions_Job: any result of a job from all arguments. Those of short chains: the first results, from fewer.
+    Functions_Run: any of a run, from its own arguments too.
 
     Each takes the row of the keyword and then arguments, an empty text for a blank one, and hands them on resolved.
     """
@@ -304,11 +324,12 @@ def _shared_calls(plan: Plan, lookups: Lookups) -> list[tuple[str, str]]:
         calls = [_chain_call(plan, f"{name}_{at}", chain) for at, chain in chains.items()]
         found += _resolving(plan, lookups, name, _short_arguments(plan, name), f"CHOOSE({p('k')},{','.join(calls)})")
     arguments, foreign = _arguments(plan)
-    return [*found, *_resolving(plan, lookups, "Job", arguments, _chain_call(plan, FULL, plan.full), foreign)]
+    found += _resolving(plan, lookups, "Job", arguments, _chain_call(plan, FULL, plan.full), foreign)
+    return found + _resolving(plan, lookups, RUN, [*arguments, *_RUN_INPUTS], _chain_call(plan, RUN, plan.run), foreign)
 
 
 def _chain_call(plan: Plan, name: str, chain: Terms) -> str:
-    by_input = {plan.desk.input_of(argument): argument for argument in _arguments(plan)[0]}
+    by_input = {plan.desk.input_of(argument): argument for argument in (*_arguments(plan)[0], *_RUN_INPUTS)}
     handed = ("what", *(by_input[key] for key in chain.parameters))
     return f"{BEGIN}{name}_1({','.join(map(p, handed))})"
 
@@ -352,6 +373,8 @@ def _public(plan: Plan, lookups: Lookups, function: Function) -> str:
             return ""
         what = str(plan.position(function.name))
         return _declared(function, _called(plan, function, what))
+    if isinstance(formula, kinds.OfRun):
+        return _of_run(plan, function)
     if isinstance(formula, kinds.Picked):
         return _picked(plan, lookups, function, formula)
     if isinstance(formula, kinds.Boundary):
@@ -389,11 +412,9 @@ def _given(plan: Plan, function: Function, argument: str) -> str:
 
 def _called(plan: Plan, function: Function, what: str, **given: str) -> str:
     """A result of the job by the first short chain that takes all that the call gives, else by the whole one."""
-    keyword = f"IF(_xlfn.ISOMITTED({p(JOB)}),1,{row_of('jobs')}({p(JOB)},1))" if JOB in function.arguments else "1"
 
     def call(name: str, arguments: Iterable[str]) -> str:
-        handed = (what, keyword, *(given.get(argument) or _given(plan, function, argument) for argument in arguments))
-        return f"{BEGIN}{name}({','.join(handed)})"
+        return _handed(plan, function, name, what, arguments, given)
 
     every = [argument for of in _arguments(plan) for argument in of]
     if not what.isdigit() or int(what) > _short_results(plan.results):
@@ -412,6 +433,15 @@ def _called(plan: Plan, function: Function, what: str, **given: str) -> str:
     return text
 
 
+def _handed(
+    plan: Plan, function: Function, name: str, what: str, arguments: Iterable[str], given: Mapping[str, str]
+) -> str:
+    """The call of a name that all functions share. given: texts in place of what the call gives."""
+    keyword = f"IF(_xlfn.ISOMITTED({p(JOB)}),1,{row_of('jobs')}({p(JOB)},1))" if JOB in function.arguments else "1"
+    handed = (given.get(argument) or _given(plan, function, argument) for argument in arguments)
+    return f"{BEGIN}{name}({','.join((what, keyword, *handed))})"
+
+
 def _is_common(plan: Plan) -> str:
     """Whether the job that a call names is one that the short chains are for."""
     texts = [word.name for word in plan.keywords if word.common]
@@ -419,6 +449,15 @@ def _is_common(plan: Plan) -> str:
         return "TRUE"
     same = ",".join(f'{p(JOB)}="{text}"' for text in texts)
     return f"IF(_xlfn.ISOMITTED({p(JOB)}),TRUE,OR({same}))"
+
+
+def _of_run(plan: Plan, function: Function) -> str:
+    """A figure of the run; #N/A where what it rests on is not known."""
+    arguments, foreign = _arguments(plan)
+    what = str(plan.runs.index(function.name) + 1)
+    call = _handed(plan, function, RUN, what, [*arguments, *_RUN_INPUTS, *foreign], {})
+    m = p("m_")
+    return _declared(function, let([("m_", call)], f"IF(ISERROR({m}),{m},IF({m}={_NONE:.15g},NA(),{m}))"))
 
 
 def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Picked) -> str:

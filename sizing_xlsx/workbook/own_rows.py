@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .planner_file import Area, PlannerFile
 
 _TABLES = {"gpus": "card", "models": "model", "training_models": "model"}  # what a row of each is
+_MAY_BE_EMPTY = (  # figures of a card that time and money rest on, and no memory; 0 is not known
+    "price_usd_per_hour", "bf16_dense_tflops", "fp32_tflops", "power_w", "interconnect_gb_per_s",
+)  # fmt: skip
 _NAMING = {"layer_form": "layer_forms", "published_format": "storage_formats"}  # columns that name a row of a table
 
 
@@ -89,7 +92,7 @@ def _checked(value: Any, known: Table, column: str, place: str, presets: Presets
             some = ", ".join(map(shown, table.keys[:6]))
             raise ValueError(f"{place}: {column} is {told}; it must be one of those on Presets, such as {some}")
         return text
-    if value is None and column == "price_usd_per_hour":
+    if value is None and column in _MAY_BE_EMPTY:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         raise ValueError(f"{place}: {column} is {told}; it must be a number in {known.units[column]}, 0 or more")

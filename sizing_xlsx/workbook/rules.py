@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .book import FAILED, TIME_FAILED
 from .jobtable import DEEPEST_NESTING, LONGEST_FORMULA, nesting
 from .lambda_rules import lambda_names, lint_lambdas
 from .lint import lint
@@ -11,7 +12,7 @@ from .sheets import compare, lookups, search
 from .sheets.workings import BOUNDARIES
 
 _GENERATED = (BOUNDARIES, compare.WORKINGS, search.TITLE, lookups.TITLE)  # inverse questions, specialised formulas
-_GUARD = "IF(Checks_Failed>0,"
+_GUARDS = tuple(f"IF({failed}>0," for failed in (FAILED, TIME_FAILED))
 
 
 def exempt(sheet: str, cell: str, formula: str) -> bool:
@@ -22,9 +23,9 @@ def exempt(sheet: str, cell: str, formula: str) -> bool:
     if sheet in _GENERATED or _is_sentence(formula):
         return True
     body = formula.removeprefix("=")
-    if not body.startswith(_GUARD):
+    if not body.startswith(_GUARDS):
         return False
-    inner = body[len(_GUARD) :].partition(",")[2].removesuffix(")")
+    inner = body.partition(">0,")[2].partition(",")[2].removesuffix(")")
     return len(inner) <= LONGEST_FORMULA and nesting(inner) <= DEEPEST_NESTING
 
 

@@ -15,7 +15,11 @@ from .guide import ANSWERS, read_guide
 from .vocabulary import VOCABULARY, check_words
 
 TEXT, TABLE, LIST = str, dict, list
-OPTIONAL: Mapping[str, type] = {"public_runs": TABLE, "crossover": TABLE}  # a workbook without it has no such block
+OPTIONAL: Mapping[str, type] = {
+    "public_runs": TABLE,
+    "crossover": TABLE,
+    "sharding": TABLE,
+}  # a workbook without it has no such block
 SECTIONS: Mapping[str, type] = {
     "file": TEXT, "title": TEXT, "subject": TEXT, "sentences": TABLE, "steps": LIST, "items": LIST, "moments": LIST,
     "boundary": TABLE, "chart_parts": TABLE, "notes": TABLE,
@@ -51,6 +55,10 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
         "title", "formats", "cards", "columns", "choose", "note", "workings", "room_columns", "rooms_columns",
         "largest", "largest_note", "no_model", "no_card", "chart", "chart_title_head", "total", "capacity",
         "alt", "nominal", "each_format", "heading", "job", "none", "check", "beside",
+    ),
+    "sharding": (
+        "title", "verdicts", "totals", "states", "cards", "lowest", "crossing", "first", "node", "nodes", "none",
+        "by_size", "chart_title", "size", "parts", "card", "alt", "launch", "launch_note", "launch_columns",
     ),
     "scenarios": (
         "title", "rows", "printed", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title",

@@ -62,6 +62,7 @@ VOCABULARY: Mapping[str, str] = {
         lever_names.baseline lever_names.batch_size lever_names.seq_len lever_names.lora_rank
         lever_names.checkpointing lever_names.adapter_placement lever_names.base_precision lever_names.combined
         lever_names.optimizer lever_names.checkpointing_batch lever_names.checkpointing_seq lever_names.precision
+        lever_names.one_card lever_names.fsdp lever_names.zero lever_names.ddp
         lever_names.own
         settings.baseline settings.False settings.True settings.adam settings.adam8bit settings.checkpointing
         settings.both settings.upper{count}
@@ -88,12 +89,20 @@ VOCABULARY: Mapping[str, str] = {
         together.name together.count together.predicted together.median together.share together.near together.worst
         together.worst_run together.unexplained together.unexplained_error
     """,
+    "effort": """
+        title{title} units* formats* sentences* steps* tables*
+        tiles.run tiles.run_note tiles.cards tiles.cards_note tiles.rent tiles.own tiles.tokens tiles.file
+        tiles.file_note
+        budget.name budget.note* budget.columns[6] budget.total budget.rows* budget.all*
+        speeds.name speeds.note speeds.columns[7] speeds.one{run,model} speeds.several{run,model,cards}
+        speeds.source{source} speed_methods*
+    """,
     "checks": """
-        title pass empty error as_text traced_sum published_sum wrong_input{input,typed,allowed}
+        title pass empty error as_text traced_sum published_sum wrong_input{input,typed,allowed} no_day
         choice.name choice.allowed{as_typed} choice.wrong{name,typed,allowed}
-        inputs.name inputs.columns[9] rules.name rules.columns[9] warnings.name warnings.columns[9]
-        results.name results.columns[9] results.failed results.count results.warnings results.first_fault
-        results.first_warning
+        inputs.name inputs.columns[9] rules.name rules.columns[9] time_inputs.name time_rules.name
+        warnings.name warnings.columns[9] results.name results.columns[9] results.failed results.count
+        results.time_failed results.warnings results.first_fault results.first_time_fault results.first_warning
     """,
     "overrides": """
         title sentence columns[6] job[2] installation[2] count source{source} source_evidence{source,evidence}
@@ -115,7 +124,10 @@ VOCABULARY: Mapping[str, str] = {
         subjects.units subjects.run subjects.card subjects.shape subjects.parameters subjects.model subjects.methods
         subjects.adapters subjects.stack subjects.form subjects.resident subjects.layer subjects.mask subjects.kept
         subjects.activations subjects.published subjects.traced subjects.items subjects.allocator subjects.verdict
-        subjects.figures
+        subjects.tokens subjects.adapter_work subjects.encoder_work subjects.full_work subjects.whole_cards
+        subjects.work subjects.throughput subjects.checkpoints subjects.hours subjects.communication subjects.price
+        subjects.rent subjects.own subjects.budget subjects.figures subjects.recipe subjects.sharding subjects.state
+        subjects.loss subjects.moments subjects.reserve subjects.taken
     """,
     "what_if": "title sentence job broken[2]",
     "search": """

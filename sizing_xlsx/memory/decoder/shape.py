@@ -17,13 +17,6 @@ base_model = Input(
     "Base model",
     "The model you adapt; its shape comes from its config.json.",
 )
-base_storage_format = Input(
-    "text",
-    Choice("storage_formats"),
-    "bf16",
-    "Base storage format",
-    "How the frozen weights are kept on the card.",
-)
 
 
 @term("row")

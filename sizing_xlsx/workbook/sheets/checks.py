@@ -1,12 +1,13 @@
 """Checks: each input held against what it may be, each rule between inputs, each sum; and the inputs in force.
 
-A faulty input is never used: what formulas read is #N/A while it is at fault, and the strip says CHECK INPUT.
+A faulty input is never used: what formulas read is #N/A while it is at fault, and the strip says CHECK INPUT. Inputs
+of time and money withdraw their own figures and no verdict: their checks stand below the others and count apart.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...formula.declare import Choice, Input, Whole
@@ -14,7 +15,7 @@ from ...formula.domains import allowed
 from ...formula.expression import Expr
 from ...formula.render import column_name, public_name, sheet_formula
 from .. import page
-from ..book import Raw
+from ..book import FAILED, TIME_FAILED, Raw
 from ..inputs import fault_formulas
 from ..jobtable import NOT_GIVEN
 from ..scenarios import AS_TYPED, CHOICE, KEYS, NAMED, input_area
@@ -34,14 +35,18 @@ _FAULT, _IN_FORCE, _WORDS = 7, 8, 9  # columns H, I, J
 
 
 def write(book: Book) -> None:
-    """One row a check; names Checks_Failed, Checks_Count, Warnings_Raised, First_Fault, First_Warning."""
+    """One row a check; names Checks_Failed, Checks_Count, Warnings_Raised, First_Fault, First_Warning.
+
+    Of time and cost: Time_And_Cost_Checks_Failed and First_Time_And_Cost_Fault, which hold for all checks.
+    """
     ws, styles, job, words = book.sheet(TITLE), book.styles, book.job, book.template["checks"]
     last = page.plain_sheet(
         book,
         TITLE,
         title=words["title"],
         sentence=Raw(
-            f"=IF(Checks_Failed>0,First_Fault,IF(Warnings_Raised>0,First_Warning,{quoted(words['pass'])}))",
+            f"=IF({TIME_FAILED}>0,First_Time_And_Cost_Fault,"
+            f"IF(Warnings_Raised>0,First_Warning,{quoted(words['pass'])}))",
             first_warning(book) if open_warnings(book) else words["pass"],
         ),
     )
@@ -49,25 +54,38 @@ def write(book: Book) -> None:
     assert first == _CHOICE
     _choice_row(book, row)
     row += 1
-    for key, declared in job.inputs.items():
-        _input_row(book, row, key, declared)
-        row += 1
+    row = _input_rows(book, row, [key for key in job.inputs if key not in job.beside])
     inputs = f"$H${first + 1}:$H${row}"
-    rules = [(key, rule.message) for key, rule in job.checks.items() if rule.fault]
-    row = _header(book, row, last, words["rules"])
-    for key, message in (*rules, *((key, words[message]) for key, message in SUMS.items())):
-        _rule_row(book, row, key, message, inputs)
-        row += 1
-    checks = (first, row)
+    rules = {key: job.checks[key].message for key in job.fault_rules} | {key: words[SUMS[key]] for key in SUMS}
+    row = checked = _rule_rows(book, _header(book, row, last, words["rules"]), rules, inputs)
+    row = _header(book, row, last, words["inputs"] | words["time_inputs"])
+    row = _input_rows(book, row, [key for key in job.inputs if key in job.beside])
+    all_above = f"$H${first + 1}:$H${row}"
+    rules = {key: rule.message for key, rule in job.checks.items() if rule.fault and key in job.beside}
+    row = all_checked = _rule_rows(
+        book, _header(book, row, last, words["rules"] | words["time_rules"]), rules, all_above
+    )
     row = told = _header(book, row, last, words["warnings"])
-    for key, rule in job.checks.items():
-        if not rule.fault:
-            _rule_row(book, row, key, rule.message, inputs)
-            row += 1
+    told_of = {key: rule.message for key, rule in job.checks.items() if not rule.fault and key not in job.beside}
+    row = _rule_rows(book, row, told_of, inputs)
     warnings = (told, row)
     page.formula_marks(ws, styles, (first, _FAULT, row - 1, _FAULT), f"=$H{first + 1}=1", "check")
-    row = _results(book, row, last, checks, warnings)
+    row = _results(book, row, last, first, checked, all_checked, warnings)
     page.print_area(ws, row, last)
+
+
+def _input_rows(book: Book, row: int, keys: Iterable[str]) -> int:
+    for key in keys:
+        _input_row(book, row, key, book.job.inputs[key])
+        row += 1
+    return row
+
+
+def _rule_rows(book: Book, row: int, messages: Mapping[str, str], above: str) -> int:
+    for key, message in messages.items():
+        _rule_row(book, row, key, message, above)
+        row += 1
+    return row
 
 
 def bounds(job: Job, key: str) -> tuple[str, str]:
@@ -121,7 +139,9 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
     ws, styles = book.sheet(TITLE), book.styles
     put, words = book.putter(ws), book.template["checks"]
     number, name, domain = row + 1, public_name(key), declared.domain
-    plain, text = styles.variant("r_calc0", format="general"), styles.variant("r_text_r", shrink=True)
+    day = isinstance(domain, Whole) and domain.day
+    plain = styles.variant("r_calc0", format="date" if day else "general")
+    text = styles.variant("r_text_r", shrink=True, **({"format": "date"} if day else {}))
     found = fault_formulas(book, key, number)
     shown = words["empty"] if declared.default is None else declared.default
     put(row, 1, declared.label, styles["r_label"])
@@ -129,7 +149,7 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
     if declared.follows_job:
         typed = f"IF(Scenario_Row>0,INDEX({input_area(book.scenarios, key)},Scenario_Row),{typed})"
     typed = f"=IFERROR({typed},{quoted(words['error'])})"
-    put(row, 2, Raw(typed, shown), text if isinstance(shown, str) else styles.variant("r_calc0", format="general"))
+    put(row, 2, Raw(typed, shown), text if isinstance(shown, str) else plain)
     right = allowed(book.job, key)
     if declared.optional:
         right = filled(book.words["prompt"]["or_empty"], right=right)
@@ -141,7 +161,7 @@ def _input_row(book: Book, row: int, key: str, declared: Input) -> None:
         put(row, 5, "", plain)
         put(row, 6, Raw(str(found.row_found), book.job.tables[domain.table].row_of(declared.default)), plain)
     else:
-        highest = styles.variant("r_calc0", shrink=True)
+        highest = plain if day else styles.variant("r_calc0", shrink=True)
         bound = plain if isinstance(domain.low, float) or domain.low != int(domain.low) else highest
         put(row, 4, domain.low, bound)
         put(row, 5, _bound(book, domain.high, number), highest)
@@ -174,10 +194,15 @@ def _allowed(book: Book, declared: Input, words: str, number: int) -> Any:
 
 
 def _as_entered(book: Book, declared: Input, number: int) -> str:
-    """What was entered; where a number is wanted, a text that looks like one says that it is a text."""
+    """What was entered; where a number is wanted, a text that looks like one says that it is a text.
+
+    A number is no day in a sentence: functions that would write it as one depend on the reader's locale.
+    """
     typed = f"$C{number}"
     if isinstance(declared.domain, Choice):
         return typed
+    if isinstance(declared.domain, Whole) and declared.domain.day:
+        return f"IF(ISNUMBER({typed}),{quoted(book.template['checks']['no_day'])},{typed})"
     as_text = quoted(book.template["checks"]["as_text"])
     return f'{typed}&IF(ISTEXT({typed}),IF(ISNUMBER(1*{typed}),{as_text},""),"")'
 
@@ -237,7 +262,8 @@ def shown_message(book: Book, message: str) -> str:
 
 def open_warnings(book: Book) -> list[str]:
     """The messages of the warnings that the job the workbook opens on raises."""
-    return [rule.message for key, rule in book.job.checks.items() if not rule.fault and not book.values[key]]
+    told = [key for key, rule in book.job.checks.items() if not rule.fault and key not in book.job.beside]
+    return [book.job.checks[key].message for key in told if not book.values[key]]
 
 
 def first_warning(book: Book) -> str:
@@ -246,17 +272,29 @@ def first_warning(book: Book) -> str:
     return _told(book, messages[0]) if messages else NOT_GIVEN
 
 
-def _results(book: Book, row: int, last: int, checks: tuple[int, int], warnings: tuple[int, int]) -> int:
+def _results(
+    book: Book, row: int, last: int, first: int, checked: int, all_checked: int, warnings: tuple[int, int]
+) -> int:
+    """checked, all_checked: the row after the last check of the job, and of time and money too."""
     put, styles, words = book.putter(book.sheet(TITLE)), book.styles, book.template["checks"]["results"]
     row = _header(book, row, last, words)
-    faults, wrong = (f"${column}${checks[0] + 1}:${column}${checks[1]}" for column in "HJ")
+    faults, wrong, all_faults, all_wrong = (
+        f"${column}${first + 1}:${column}${end}" for end in (checked, all_checked) for column in "HJ"
+    )
     raised, told = (f"${column}${warnings[0] + 1}:${column}${warnings[1]}" for column in "HJ")
     raised_now, none = len(open_warnings(book)), quoted(NOT_GIVEN)
     for label, name, formula, value in (
-        ("failed", "Checks_Failed", f"SUM({faults})", 0),
+        ("failed", FAILED, f"SUM({faults})", 0),
+        ("time_failed", TIME_FAILED, f"SUM({all_faults})", 0),
         ("count", "Checks_Count", f"COUNT({faults})", book.values["checks_count"]),
         ("warnings", "Warnings_Raised", f"SUM({raised})", raised_now),
-        ("first_fault", "First_Fault", f"IF(Checks_Failed>0,INDEX({wrong},MATCH(1,{faults},0)),{none})", NOT_GIVEN),
+        ("first_fault", "First_Fault", f"IF({FAILED}>0,INDEX({wrong},MATCH(1,{faults},0)),{none})", NOT_GIVEN),
+        (
+            "first_time_fault",
+            "First_Time_And_Cost_Fault",
+            f"IF({TIME_FAILED}>0,INDEX({all_wrong},MATCH(1,{all_faults},0)),{none})",
+            NOT_GIVEN,
+        ),
         (
             "first_warning",
             "First_Warning",

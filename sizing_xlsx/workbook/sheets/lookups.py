@@ -123,7 +123,9 @@ class Lookups:
         return written(tree, "sheet", lambda name: self.index_of(name, row), self.column)
 
     def default(self, key: str, keyword: str) -> str:
-        """What an input is where no argument gives it."""
+        """What an input is where no argument gives it: that of the keyword, or what stands on its sheet."""
+        if key not in self.plan.inputs:
+            return self.place(key)
         at = 3 + self.plan.inputs.index(key)
         if not any(key in word.inputs for word in self.plan.keywords):
             return self.area(self.keyword_row, self.keyword_row, at)

@@ -18,6 +18,7 @@ from ..inputs import prompt
 from ..words import filled, quoted
 
 if TYPE_CHECKING:
+    from ...presets.full_forms import FullForm
     from ..book import Book
 
 PRESETS, GPUS = "Presets", "GPUs"
@@ -40,6 +41,9 @@ _IN_VIEW = {
         "norms_d", "attention_q", "attention_kv", "attention_nh", "mlp_ff", "moe_k_e", "moe_k_d", "shared_s",
         "final_norm_d", "extra_score_bytes",
     ),
+    "full_forms": (
+        "layer_d", "layer_q", "layer_kv", "layer_nh", "mlp_d", "mlp_ff", "moe_k_e", "moe_k_d", "outer_d", "traced",
+    ),
     "stacks": (
         "forward_logit_bytes", "shifted_logit_bytes", "backward_logit_bytes", "fused_logit_bytes", "row_logit_bytes",
         "held_logit_bytes", "keeps_output", "fused_norms", "fused_adapters", "fused_loss", "unties", "linear_experts",
@@ -58,7 +62,7 @@ _STEPS = {
 }  # fmt: skip
 _STEP_WIDTH = 16  # characters
 _COLUMN = "column "  # before the name of a column, for a term may have the same
-_OWN_TABLES = ("models", "training_models", "storage_formats", "stacks", "layer_forms")
+_OWN_TABLES = ("models", "training_models", "recipes", "storage_formats", "stacks", "layer_forms", "full_forms")
 _NAMED = ("cuda",)  # columns that sheets read, whatever the formulas do
 _CARD_FIGURES = "cards"  # of names of columns that functions alone read, known or not: Cards_Usable_GB_List
 _USABLE = {"usable_gb": "bytes_per_gb", "usable_mib": "bytes_per_mib"}  # beside the bytes; nvidia-smi counts in MiB
@@ -87,6 +91,13 @@ def write(book: Book) -> None:
     _gpus(book)
 
 
+def _full_forms(book: Book) -> list[tuple[str, FullForm]]:
+    """The rows of full forms that were traced: a row of a stream is called by its form, a comma and the stream."""
+    forms = book.presets.full_parts
+    rows = [(key, key.partition(",")[0]) for key in book.presets.full_forms]
+    return [(key, forms[name]) for key, name in rows if name in forms]
+
+
 def _sources(book: Book, name: str) -> dict[str, str]:
     rows = {
         "models": [(row["model"], row["shape_source"]) for row in book.presets.model_sources],
@@ -94,6 +105,8 @@ def _sources(book: Book, name: str) -> dict[str, str]:
         "storage_formats": [(row["name"], row["source"]) for row in book.presets.storage_rows],
         "stacks": [(row["name"], row["source"]) for row in book.presets.stack_rows],
         "layer_forms": [(row["name"], row["source"]) for row in book.presets.layer_form_rows],
+        "full_forms": [(key, form.source) for key, form in _full_forms(book)],
+        "recipes": [(row["name"], row["source"]) for row in book.presets.recipe_rows],
     }[name]
     words = book.template["reference"]["presets"]
     of_rows = {key: source or "" for key, source in rows}

@@ -24,6 +24,7 @@ RESULTS = (
     "total_reserved_gb", "total_shown_gb", "peak_allocated_gb", "verdict_code", "base_item", "activation_item",
     "rests_on_traced",
 )  # fmt: skip
+OF_SOME = ("model_state_per_gpu_gb",)  # results of the jobs that have them
 
 
 class WhatIf:
@@ -38,7 +39,8 @@ class WhatIf:
             if term not in book.job.terms:
                 where = f"templates/{book.job.name}.toml: levers"
                 raise ValueError(f"{where}: {term} is no term{nearest(term, tuple(book.job.terms))}")
-        self.table = JobTable(book.job, RESULTS, (*self.rules, *pulled))
+        results = (*RESULTS, *(key for key in OF_SOME if key in book.job.terms))
+        self.table = JobTable(book.job, results, (*self.rules, *pulled))
         self.worked = {key: book.values.get(key) for key in self.table.inputs}
         self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._found: dict[int, dict[str, Any]] = {}

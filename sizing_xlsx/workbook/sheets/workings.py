@@ -113,7 +113,7 @@ def _write(
     defined = book.cell_name(key)
     guard = book.guards.get(key)
     style = styles["r_text_r"] if unit == "text" else styles[number_style(unit)]
-    if isinstance(content, float) and content != int(content):
+    if unit == "FLOP" or (isinstance(content, float) and content != int(content)):  # of a run: too long to write out
         style = styles.variant("r_calc0", format="general")
     if key in book.sentences:
         style = styles.variant("r_text_r", shrink=True)

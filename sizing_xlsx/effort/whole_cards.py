@@ -1,0 +1,32 @@
+"""Cards that each hold the whole job and take a part of every batch: how adapters and encoders are trained."""
+
+from typing import Any
+
+from ..formula.declare import Input, Whole, term
+
+gpu_count = Input(
+    "count",
+    Whole(1, 1024),
+    1,
+    "Cards",
+    "Cards that share the run: each holds the whole job and takes a part of every batch.",
+    follows_job=False,
+)
+
+
+@term("switch")
+def parameters_sharded() -> Any:
+    """1 when cards share the parameters; here each holds the whole job."""
+    return 0
+
+
+@term("tokens")
+def tokens_per_whole_row(tokens_per_row: Any) -> Any:
+    """Tokens of the longest row, with its images."""
+    return tokens_per_row
+
+
+@term("rows")
+def rows_per_update(effective_batch_size: Any, gpu_count: Any) -> Any:
+    """Rows of one update over all cards: micro-batch × accumulated steps × cards."""
+    return effective_batch_size * gpu_count

@@ -1,0 +1,358 @@
+"""Time and money beside memory: the rule, hours, files, rent and owning, against arithmetic and published runs."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from datetime import date
+from typing import Any
+
+import pytest
+
+import sizing_xlsx
+from sizing_xlsx.cli import main
+from sizing_xlsx.effort import work
+from sizing_xlsx.formula.job import Job
+from sizing_xlsx.jobs import WORKED, beside, job
+from sizing_xlsx.paths import presets_folder
+
+SEVEN = {"parameter_count_override": 7 * 10**9}
+A100 = "NVIDIA A100 SXM4 80GB"
+
+
+def of(name: str, *results: str, **inputs: Any) -> Any:
+    found = job(name).size(results, **inputs)
+    return found[results[0]] if len(results) == 1 else tuple(found[key] for key in results)
+
+
+# ---------------------------------------------------------------------- the work of a token
+@pytest.mark.parametrize(("checkpointing", "times"), [("Off", 6), ("On", 8)])
+def test_full_training_takes_six_or_eight_flop_a_parameter(checkpointing: str, times: int) -> None:
+    assert of("training", "rule_flop", activation_checkpointing=checkpointing, **SEVEN) == times * 7e9
+
+
+@pytest.mark.parametrize(("checkpointing", "times"), [("Off", 6), ("On", 8)])
+def test_full_fine_tuning_works_with_all_that_a_token_reaches(checkpointing: str, times: int) -> None:
+    for model, count in (
+        ("meta-llama/Meta-Llama-3-8B", 8_030_261_248),
+        ("mistralai/Mixtral-8x7B-v0.1", 12_879_925_248),
+    ):
+        assert of("full", "rule_flop", activation_checkpointing=checkpointing, base_model=model) == times * count
+
+
+def test_cards_that_share_a_row_do_the_work_of_all_of_it() -> None:
+    """Each holds a part of the row, and attends to the whole."""
+    results = ("token_flop", "run_tokens", "tokens_per_example", "update_count")
+    alone = of("full", *results, gpu_count=2)
+    shared = of("full", *results, gpu_count=4, sequence_parallel=2)
+    assert shared == alone
+
+
+@pytest.mark.parametrize(("checkpointing", "base", "own"), [("Off", 4, 6), ("On", 6, 8)])
+def test_a_frozen_base_has_no_weight_gradients(checkpointing: str, base: int, own: int) -> None:
+    rule, active, adapters = of(
+        "lora", "rule_flop", "active_parameters", "adapter_parameters", activation_checkpointing=checkpointing
+    )
+    assert rule == base * active + own * adapters
+
+
+def test_a_mixture_works_with_the_experts_of_a_token_alone() -> None:
+    model = {"base_model": "mistralai/Mixtral-8x7B-v0.1"}
+    worked, adapters, every = of("lora", "working_parameters", "adapter_parameters", "base_parameter_count", **model)
+    assert worked - adapters == 12_879_925_248 and every == 46_702_792_704
+
+
+def test_backward_stops_below_the_lowest_adapter() -> None:
+    passed, worked, layers = of("lora", "passed_parameters", "working_parameters", "layer_count", adapter_layers=2)
+    assert passed == worked * 2 / layers
+
+
+def test_a_head_over_stored_features_needs_no_base() -> None:
+    worked, trained, attention = of(
+        "lora", "working_parameters", "trained_parameters", "attention_flop",
+        adapter_method="Trained head on stored features",
+    )  # fmt: skip
+    assert worked == trained and attention == 0
+
+
+def test_attention_grows_with_the_row_and_selective_recomputation_costs_a_part_of_a_step() -> None:
+    short, long = (of("training", "attention_flop", sequence_length=length) for length in (1000, 4000))
+    layers, width = of("training", "layer_count", "hidden_size")
+    assert long == 4 * short == 3 * 4 * layers * width * 4000
+    plain = of("training", "token_flop")
+    assert of("training", "token_flop", recomputation_choice="Selective") == pytest.approx(plain * 1.075)
+    assert of("training", "forwards_repeated", recomputation_choice="Selective", activation_checkpointing="On") == 0
+
+
+# ---------------------------------------------------------------------- tokens and hours
+def test_tokens_are_examples_times_length_times_epochs_or_as_entered() -> None:
+    run = {"training_examples": 40_000, "average_sequence_length": 500, "epoch_count": 2}
+    tokens, hours = of("lora", "run_tokens", "training_hours", **run, measured_tokens_per_second=1250)
+    assert tokens == 40e6 and hours == pytest.approx(8.888, abs=1e-3)
+    assert of("lora", "run_tokens", **run, training_tokens=7) == 7
+    assert of("lora", "supervised_tokens", **run, supervised_share=0.25) == 10e6
+    assert of("lora", "processed_tokens", **run, padding_share=0.2) == pytest.approx(50e6)
+
+
+def test_a_measured_speed_stands_in_place_of_the_shares() -> None:
+    hours = of("training", "training_hours", training_tokens=10**8, measured_tokens_per_second=2000)
+    assert hours * 3600 == pytest.approx(50_000) and hours == pytest.approx(13.9, abs=0.05)
+    padded = of("training", "training_hours", training_tokens=10**8, measured_tokens_per_second=2000, padding_share=0.5)
+    assert padded == pytest.approx(2 * hours)
+
+
+@pytest.mark.parametrize("share", [0.35, 0.42])
+def test_fifty_million_tokens_on_two_a100(share: float) -> None:
+    """8·P·D over two cards of 312 TFLOP/s, and attention beyond the rule."""
+    hours, cards, flop, cost = of(
+        "training", "training_hours", "billed_gpu_hours", "token_flop", "card_rent", **SEVEN,
+        activation_checkpointing="On", training_tokens=50 * 10**6, gpu_count=2, gpu_choice=A100,
+        own_mfu_expected=share, startup_hours=0, evaluation_share=0, idle_share=0, failed_share=0, stalled_share=0,
+        gpu_hours_between_interruptions=1e9, own_price_per_hour=2, own_price_date="2026-08-17",
+    )  # fmt: skip
+    by_rule = 8 * 7e9 * 50e6 / (2 * 312e12 * share) / 3600
+    assert hours == pytest.approx(by_rule * flop / (8 * 7e9), rel=1e-12)
+    assert by_rule == pytest.approx({0.35: 3.561, 0.42: 2.968}[share], abs=1e-3)
+    assert cards == pytest.approx(2 * hours, rel=1e-6) and cost == pytest.approx(4 * hours, rel=1e-6)
+
+
+def test_the_hours_on_the_cards_add_up() -> None:
+    parts = of(
+        "training", "occupied_hours", "training_hours", "evaluation_hours", "stall_hours", "interruption_hours",
+        "first_startup_hours", gpu_count=64, stalled_share=0.5,
+    )  # fmt: skip
+    assert parts[0] == pytest.approx(sum(parts[1:]), rel=1e-12) and min(parts) > 0
+    slow, usual, fast = of("training", "run_hours_slow", "run_hours", "run_hours_fast", data_hours=5)
+    assert slow > usual > fast > 5
+
+
+def test_updates_are_counted_over_all_cards() -> None:
+    rows, updates = of(
+        "lora", "rows_per_update", "update_count", batch_size=2, gradient_accumulation=4, gpu_count=2,
+        training_examples=100, epoch_count=1,
+    )  # fmt: skip
+    assert (rows, updates) == (16, 7)
+
+
+def test_several_cards_send_two_values_a_parameter_and_one_sends_none() -> None:
+    assert of("training", "update_traffic") == 0
+    sent, seconds = of("training", "update_traffic", "traffic_seconds", gpu_count=2, own_link_gb_per_second=50, **SEVEN)
+    assert sent == 2 * 4 * 7e9 and seconds == pytest.approx(56 / 50)
+
+
+@pytest.mark.parametrize(("stage", "values"), [("DDP", 2), ("ZeRO-2", 2), ("ZeRO-3", 3), ("FSDP full shard", 3)])
+def test_shared_weights_are_gathered_once_more(stage: str, values: int) -> None:
+    cards = {"sharding_stage": stage, "gpu_count": 8}
+    sent, count = of("full", "update_traffic", "base_parameter_count", **cards)
+    assert sent == values * 2 * count  # of 16 bits each
+    assert of("full", "update_traffic", **cards, tensor_parallel=2) == sent / 2
+    assert of("full", "update_traffic", **cards, tensor_parallel=8) == 0  # nobody else has the same weights
+    assert of("full", "rows_per_update", **cards, tensor_parallel=2, gradient_accumulation=4) == 4 * 4
+
+
+# ---------------------------------------------------------------------- files
+def test_a_checkpoint_is_twelve_bytes_a_parameter_and_its_weights_four() -> None:
+    whole, weights, seconds, kept = of(
+        "training", "checkpoint_gb", "weights_file_gb", "checkpoint_seconds", "checkpoints_gb", **SEVEN,
+        checkpoints_kept=3, write_mb_per_second=300,
+    )  # fmt: skip
+    assert (whole, weights, kept) == (84, 28, 84 + 2 * 28) and seconds == pytest.approx(280)
+    own = of("training", "checkpoint_gb", **SEVEN, own_checkpoint_bytes=14)
+    assert own == 98
+    adapters, count = of("lora", "checkpoint_gb", "adapter_parameters")
+    assert adapters == 12 * count / 1e9
+
+
+@pytest.mark.parametrize(("recipe", "whole", "weights"), [
+    ("bf16 params + fp32 master + bf16 grads, AdamW (16 B)", 12, 4), ("pure bf16 AdamW", 6, 2),
+])  # fmt: skip
+def test_a_checkpoint_holds_the_whole_model_however_many_cards_share_it(
+    recipe: str, whole: float, weights: float
+) -> None:
+    recipe = next(key for key in job("full").choices("training_recipe") if key.startswith(recipe))
+    for cards in ({"gpu_count": 1, "sharding_stage": "None"}, {"gpu_count": 16, "sharding_stage": "ZeRO-3"}):
+        state, alone, count = of(
+            "full", "checkpoint_bytes", "weights_bytes", "base_parameter_count", training_recipe=recipe, **cards
+        )
+        assert (state, alone) == (whole * count, weights * count)
+
+
+# ---------------------------------------------------------------------- money
+def test_rent_counts_failed_runs_idling_disks_and_days() -> None:
+    rent = {
+        "gpu_choice": "NVIDIA H100 SXM5 80GB", "own_price_per_hour": 3, "own_price_date": date(2026, 8, 17),
+        "failed_share": 0.2, "idle_share": 0.3, "dataset_gb": 1000, "storage_price": 0.1, "storage_months": 2,
+        "transfer_gb": 10, "transfer_price": 0.5, "engineering_days": 2, "engineering_rate": 700,
+    }  # fmt: skip
+    hours, disk, cost, each, tokens = of(
+        "training", "occupied_hours", "checkpoints_gb", "rent_cost", "rent_per_million_tokens", "run_tokens", **rent
+    )
+    assert cost == pytest.approx(hours * 1.5 * 3 + (1000 + disk) * 0.2 + 5 + 1400)
+    assert each == pytest.approx(cost / (tokens / 1e6))
+    spot = {"billing_choice": "Spot", "spot_discount": 0.6}
+    assert of("training", "card_rent", **rent, **spot) == pytest.approx(hours * 1.5 * 1.2)
+
+
+def test_a_commitment_is_sized_for_the_quietest_month() -> None:
+    use = {"least_gpu_hours_per_month": 100, "most_gpu_hours_per_month": 500, "reserved_discount": 0.4}
+    price = {"own_price_per_hour": 2, "own_price_date": "2026-08-17"}
+    plain, floor, peak = of("lora", "month_on_demand", "month_at_floor", "month_at_peak", **use, **price)
+    assert (plain, floor, peak) == (600, pytest.approx(100 * 1.2 + 200 * 2), pytest.approx(600))
+
+
+def test_owning_and_renting_meet_at_the_break_even() -> None:
+    own = {
+        "purchase_price": 40_000, "owned_years": 5, "upkeep_share": 0.1, "spare_cards": 1, "gpu_count": 4,
+        "own_system_kw": 1.2, "power_usage_effectiveness": 1.5, "power_price": 0.3,
+        "own_price_per_hour": 3, "own_price_date": "2026-08-17",
+    }  # fmt: skip
+    share, hours = of("lora", "break_even_utilisation", "break_even_hours", **own)
+    assert share == pytest.approx(40_000 * 1.5 * 1.25 / (5 * 8760) / (3 - 0.54))
+    assert hours == pytest.approx(share * 5 * 8760)
+    hourly = of("lora", "own_price_per_gpu_hour", **own, own_utilisation=share)
+    assert hourly == pytest.approx(3)
+    rented, owned = of("lora", "rent_cost", "own_cost", **own, own_utilisation=share)
+    assert rented == pytest.approx(owned)
+    assert of("lora", "break_even_utilisation", **{**own, "own_price_per_hour": 0.5}) == "never"
+
+
+def test_listed_prices_are_dollars_and_turn_into_the_currency() -> None:
+    euro = {"currency_choice": "EUR", "currency_per_usd": 0.9}
+    assert of("lora", "price_per_gpu_hour", **euro) == pytest.approx(2.95 * 0.9)
+    assert of("lora", "price_per_gpu_hour", **euro, own_price_per_hour=2, own_price_date="2026-08-17") == 2
+
+
+def test_what_is_not_known_is_no_number() -> None:
+    assert of("lora", "run_hours", "rent_cost", gpu_choice="NVIDIA A10G", compute_precision="fp32") == (
+        "not known", "not known",
+    )  # fmt: skip
+    hours, cost = of("lora", "run_hours", "rent_cost", gpu_choice="NVIDIA T4")
+    assert hours > 0 and cost == "not known"
+
+
+def test_the_budget_has_four_stages_and_says_how_much_is_debugging() -> None:
+    hours = of("training", "correctness_hours", "feasibility_hours", "quality_hours", "long_run_hours")
+    total, debugging, cost, price, beside_cards = of(
+        "training", "budget_hours", "debugging_share", "budget_cost", "machine_price", "cost_beside_cards"
+    )
+    assert total == pytest.approx(sum(hours)) and debugging == pytest.approx((hours[0] + hours[1]) / total)
+    assert cost == pytest.approx(total * price + beside_cards)
+    stages = job("training").tables["budget_stages"]
+    assert stages.keys == ("Correctness", "Feasibility", "Quality", "Long run")
+    assert all(rule.startswith("Stop ") for rule in stages.columns["stop_rule"])
+
+
+# ---------------------------------------------------------------------- bad input
+@pytest.mark.parametrize(("given", "said"), [
+    ({"own_price_per_hour": -1}, "own_price_per_hour is -1; it must be a number from 0 to 100,000"),
+    ({"own_price_per_hour": 2}, "own_price_per_hour is entered without own_price_date"),
+    ({"own_utilisation": 1.2}, "own_utilisation is 1.2; it must be a number from 0.001 to 1"),
+    ({"training_tokens": 0}, "training_tokens is 0; it must be a whole number from 1 to"),
+    ({"today_date": "2026-08-17", "deadline_date": "2026-08-01"}, "deadline_date is -16 days after today_date"),
+    ({"deadline_date": "2026-08-01"}, "deadline_date is entered without today_date"),
+    ({"deadline_date": "soon"}, "deadline_date is 'soon'; it must be a date from 2000-01-01 to 2099-12-31"),
+    ({"currency_choice": "EUR"}, "currency_choice is EUR without currency_per_usd"),
+    ({"gpu_count": 0}, "gpu_count is 0; it must be a whole number from 1 to 1,0"),
+    ({"least_gpu_hours_per_month": 9, "most_gpu_hours_per_month": 3}, "most_gpu_hours_per_month is 3"),
+])  # fmt: skip
+@pytest.mark.parametrize("name", WORKED)
+def test_a_wrong_entry_is_refused_in_one_sentence(
+    name: str, given: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match=said) as refused:
+        job(name).size(**given)
+    assert "\n" not in str(refused.value)
+    options = [word for key, value in given.items() for word in (f"--{key.replace('_', '-')}", str(value))]
+    assert main([name, *options]) == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_a_wrong_price_withdraws_no_verdict_on_memory(name: str) -> None:
+    sized = job(name)
+    asked = {"own_price_per_hour": 2}
+    assert sized.size(["fit_verdict"], **asked) == sized.size(["fit_verdict"])
+    assert sized.size_many(asked, ["peak_allocated_gb"])["peak_allocated_gb"][0] > 0
+    with pytest.raises(ValueError, match="own_price_date"):
+        sized.size(["rent_cost"], **asked)
+    with pytest.raises(ValueError, match="row 0: own_price_per_hour"):
+        sized.size_many(asked, ["rent_cost"])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("lora", "store them word for word"), ("training", "from scratch wants 20")]
+)
+def test_few_tokens_are_warned_of_where_they_are_asked_about(name: str, said: str) -> None:
+    with pytest.warns(UserWarning, match=said):
+        job(name).size(training_tokens=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        job("lora").size(lora_rank=512, gpu_choice="NVIDIA H200 SXM")
+    with pytest.warns(UserWarning, match="deadline_date leaves 1 days"):
+        job("training").size(today_date=date(2026, 8, 17), deadline_date=date(2026, 8, 18))
+
+
+# ---------------------------------------------------------------------- one set of formulas
+@pytest.mark.parametrize("name", WORKED)
+def test_many_jobs_give_what_one_gives(name: str) -> None:
+    sized: Job = job(name)
+    results = [key for key in sized.plain_terms if key in sized.beside and sized.terms[key].unit != "text"]
+    inputs = {
+        "gpu_choice": ["NVIDIA T4", A100, "NVIDIA B200"], "training_tokens": [10**6, 10**9, 10**12],
+        "gpu_count": [1, 2, 64], "own_mfu_expected": [0.1, 0.3, 0.5],
+    }  # fmt: skip
+    many = sized.size_many(inputs, results)
+    for row in range(3):
+        one = sized.size(results, **{key: values[row] for key, values in inputs.items()})
+        for key in results:
+            if isinstance(one[key], str):
+                assert many[key][row] != many[key][row], key
+            else:
+                assert many[key][row] == pytest.approx(one[key], rel=1e-12), key
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_memory_rests_on_nothing_of_time_and_money(name: str) -> None:
+    sized = job(name)
+    memory = [key for key in sized.order if key not in sized.beside]
+    assert sized.beside.isdisjoint(sized.needed(memory))
+    assert not any(sized.inputs[key].follows_job for key in sized.beside if key in sized.inputs)
+    assert {module.__name__.rpartition(".")[2] for module in beside(name)} >= {"tokens", "hours", "rent", "own"}
+
+
+def test_python_and_the_command_line_tell_hours_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    found = sizing_xlsx.lora.size()
+    assert found["run_hours"] > 0 and found["rent_cost"] > 0
+    assert main(["lora"]) == 0
+    told = capsys.readouterr().out
+    assert f"{found['run_hours']:,.1f} hours" in told and f"{found['rent_cost']:,.2f} USD" in told
+
+
+# ---------------------------------------------------------------------- published speeds
+def speeds() -> list[dict[str, str]]:
+    with (presets_folder() / "measured" / "speeds.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("row", speeds(), ids=lambda row: row["id"])
+def test_published_speeds_lie_within_a_quarter(row: dict[str, str]) -> None:
+    """One reached share a card and method, less for several cards; Llama and Mistral form, full training and LoRA."""
+    shares = job("lora").tables["reached_shares"]
+    at = shares.row_of(row["method"])
+    several = shares.kept_by_several[at] if int(row["cards"]) > 1 else 1
+    parameters, full = float(row["working_parameters"]), row["method"] == "Full training"
+    matrices = sum((
+        work.matrix_forward_flop(2, parameters),
+        work.matrix_backward_flop(2, parameters, parameters if full else 0),
+        work.matrix_repeated_flop(2, parameters, 1),
+    ))  # fmt: skip
+    forward = work.attention_forward_flop(
+        2, 2, float(row["layers"]), float(row["sequence_length"]), float(row["query_width"]), 0.5
+    )
+    flop = work.token_flop(matrices, work.attention_flop(forward, 1, 1), 0, 0)
+    predicted = job("lora").tables["gpus"].bf16_dense_tflops[job("lora").tables["gpus"].row_of(row["card"])] * 1e12
+    predicted *= shares.expected[at] * several / flop
+    error = predicted / float(row["tokens_per_second_per_card"]) - 1
+    if row["explained"] == "1":
+        assert abs(error) <= 0.25
+    else:
+        assert abs(error) > 0.25
