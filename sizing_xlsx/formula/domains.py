@@ -15,6 +15,7 @@ from .declare import Choice, Number, Whole, label_of
 if TYPE_CHECKING:
     from .job import Job
 
+_LARGEST = 2**53  # whole numbers beyond are no exact numbers of a sheet
 _DAY_0 = date(1899, 12, 30)  # of sheets; right from 1 March 1900 on
 
 
@@ -42,7 +43,7 @@ def usual(job: Job, key: str) -> tuple[type, Container[Any]]:
     domain = job.inputs[key].domain
     if isinstance(domain, Choice):
         return str, frozenset(job.tables[domain.table].keys)
-    high = 2**62 if isinstance(domain.high, str) else min(floor(domain.high), 2**62)
+    high = _LARGEST if isinstance(domain.high, str) else min(floor(domain.high), 2**62)
     return int, range(ceil(domain.low), high + 1)
 
 
@@ -72,7 +73,7 @@ def accept(job: Job, key: str, value: Any) -> Any:
         if value.casefold() == domain.word:
             return domain.word
     elif (number := plain_number(value)) is not None:
-        high = domain.high if not isinstance(domain.high, str) else float("inf")
+        high = _LARGEST if isinstance(domain.high, str) else domain.high
         if domain.low <= number <= high and (isinstance(domain, Number) or number == int(number)):
             return number
     raise ValueError(f"{key} is {told(value)}; it must be {allowed(job, key)}")
