@@ -350,11 +350,12 @@ def _strip(book: Book, sensitivity: Sensitivity, last: int) -> None:
     check = book.what_if.check
     more = f'IF(SUM({TOLD})>1,{spelled(words["more"], count=f"(SUM({TOLD})-1)")},"")'
     wrong = f"INDEX({MESSAGES},MATCH(1,{TOLD},0))&{more}"
-    contradict = quoted(filled(words["contradict"], check=check))
+    contradict, crossed = filled(words["contradict"], check=check), f"{labels[0]}{down}{labels[1]}{across}"
     plain = f"{ROWS}&{quoted(down)}&{COLUMNS}&{quoted(across)}"
-    said = f'IF(SUM({TOLD})>0,{wrong},IF(COUNTIF({area},"{check}")>0,{contradict},{plain}))'
+    said = f'IF(SUM({TOLD})>0,{wrong},IF(COUNTIF({area},"{check}")>0,{quoted(contradict)},{plain}))'
     told = Raw(
-        f"=IF(({ROWS}<>{COLUMNS})*{known}>0,{said},{quoted(words['choice'])})", f"{labels[0]}{down}{labels[1]}{across}"
+        f"=IF(({ROWS}<>{COLUMNS})*{known}>0,{said},{quoted(words['choice'])})",
+        contradict if check in found else crossed,
     )
     page.strip(
         book.sheet(TITLE), book.styles, last_column=last, title=words["title"],
