@@ -15,6 +15,7 @@ from desktop_excel import CHECKOUT, asked
 from lxml import etree
 
 from sizing_xlsx import functions
+from sizing_xlsx.functions.registry import FUNCTIONS
 from sizing_xlsx.functions.udf import MODULE, XLWINGS, addin, install
 from sizing_xlsx.functions.udf.places import Places
 
@@ -187,7 +188,7 @@ def test_where_excel_trusts_it_install_imports_the_functions(windows, monkeypatc
     taken: list[tuple[Path, ...]] = []
     lines = install.install(machine, windows.places, lambda *files: taken.append(files))
     assert taken == [(windows.places.addin, windows.places.module)]
-    assert lines[-1].startswith("Imported 16 functions into sizing-xlsx.xlam")
+    assert lines[-1].startswith(f"Imported {len(FUNCTIONS)} functions into sizing-xlsx.xlam")
 
     def refuses(*files: Path) -> None:
         raise RuntimeError("busy")
@@ -301,7 +302,7 @@ def test_status_names_what_is_missing_and_how_to_mend_it(windows):
     assert told["Functions"].startswith("wrong  Functions: not yet imported into sizing-xlsx.xlam; One step is left")
     with_functions(windows.places.addin)
     (imported,) = windows.run("status")
-    assert lines_of(imported)["Functions"] == "ok     Functions: 16, imported into sizing-xlsx.xlam"
+    assert lines_of(imported)["Functions"] == f"ok     Functions: {len(FUNCTIONS)}, imported into sizing-xlsx.xlam"
 
 
 def test_status_of_a_machine_where_much_is_in_the_way(windows):
