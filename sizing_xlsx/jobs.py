@@ -44,6 +44,7 @@ def beside(name: str) -> tuple[ModuleType, ...]:
     """The formulas of a job's time and money, which stand beside those of its memory."""
     from .effort import (
         adapter_work,
+        all_trained,
         budget,
         checkpoints,
         communication,
@@ -59,7 +60,11 @@ def beside(name: str) -> tuple[ModuleType, ...]:
         work,
     )
 
-    of_job = {"lora": (whole_cards, adapter_work), "training": (whole_cards, encoder_work), "full": (full_work,)}
+    of_job = {
+        "lora": (whole_cards, adapter_work),
+        "training": (whole_cards, all_trained, encoder_work),
+        "full": (all_trained, full_work),
+    }
     return (tokens, *of_job[name], work, throughput, checkpoints, hours, communication, price, rent, own, budget)
 
 

@@ -248,7 +248,7 @@ def test_the_budget_has_four_stages_and_says_how_much_is_debugging() -> None:
     ({"own_price_per_hour": 2}, "own_price_per_hour is entered without own_price_date"),
     ({"own_utilisation": 1.2}, "own_utilisation is 1.2; it must be a number from 0.001 to 1"),
     ({"training_tokens": 0}, "training_tokens is 0; it must be a whole number from 1 to"),
-    ({"today_date": "2026-08-17", "deadline_date": "2026-08-01"}, "deadline_date is -16 days after today_date"),
+    ({"today_date": "2026-08-17", "deadline_date": "2026-08-01"}, "deadline_date is 16 days before today_date; it must not be before it"),
     ({"deadline_date": "2026-08-01"}, "deadline_date is entered without today_date"),
     ({"deadline_date": "soon"}, "deadline_date is 'soon'; it must be a date from 2000-01-01 to 2099-12-31"),
     ({"currency_choice": "EUR"}, "currency_choice is EUR without currency_per_usd"),

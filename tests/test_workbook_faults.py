@@ -280,7 +280,7 @@ OF_TIME_AND_COST: list[tuple[dict[str, Any], str]] = [
     ({"deadline_date": 5}, "Deadline is no such day; enter a date from 2000-01-01 to 2099-12-31, or empty."),
     ({"deadline_date": "soon"}, "Deadline is soon; enter a date"),
     ({"own_price_per_hour": 2}, "Own price is entered without Date of own price; enter the day"),
-    ({"today_date": 46_000, "deadline_date": 45_999}, "Deadline is -1 days after Today"),
+    ({"today_date": 46_000, "deadline_date": 45_999}, "Deadline is 1 days before Today"),
 ]
 
 

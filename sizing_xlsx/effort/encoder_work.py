@@ -12,12 +12,6 @@ attended_share = Constant(
 tokens_wanted_each = Constant(20, "tokens per parameter", "Tokens for each parameter", _HOFFMANN, "published")
 
 
-@term("row")
-def method_row_of_speed() -> Any:
-    """Row of the method in the table of reached shares: every parameter is trained."""
-    return 1
-
-
 @term("parameters")
 def trained_parameters(parameter_count: Any) -> Any:
     """Parameters that are trained: all of them."""
@@ -40,18 +34,6 @@ def passed_parameters(parameter_count: Any) -> Any:
 def gradient_parameters(parameter_count: Any) -> Any:
     """Parameters whose gradient a token adds to: all of them."""
     return parameter_count
-
-
-@term("layers")
-def attention_layers(layer_count: Any) -> Any:
-    """Layers whose attention runs."""
-    return layer_count
-
-
-@term("share")
-def passed_layers_share(layer_count: Any, attention_layers: Any) -> Any:
-    """Share of the layers that backward passes: all of them."""
-    return attention_layers / layer_count
 
 
 @term("count")

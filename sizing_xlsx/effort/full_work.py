@@ -33,12 +33,6 @@ def rows_per_update(effective_batch_size: Any) -> Any:
     return effective_batch_size
 
 
-@term("row")
-def method_row_of_speed() -> Any:
-    """Row of the method in the table of reached shares: every parameter is trained."""
-    return 1
-
-
 @term("parameters")
 def trained_parameters(base_parameter_count: Any) -> Any:
     """Parameters that are trained: all of them."""
@@ -61,18 +55,6 @@ def passed_parameters(active_parameters: Any) -> Any:
 def gradient_parameters(active_parameters: Any) -> Any:
     """Parameters whose gradient a token adds to: all that work."""
     return active_parameters
-
-
-@term("layers")
-def attention_layers(layer_count: Any) -> Any:
-    """Layers whose attention runs."""
-    return layer_count
-
-
-@term("share")
-def passed_layers_share(layer_count: Any, attention_layers: Any) -> Any:
-    """Share of the layers that backward passes: all of them."""
-    return attention_layers / layer_count
 
 
 @term("count")

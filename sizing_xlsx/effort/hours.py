@@ -242,7 +242,13 @@ def days_needed(elapsed_hours: Any, hours_per_day: Any) -> Any:
     return elapsed_hours / hours_per_day
 
 
-@check("deadline_date is {days_left} days after today_date; it must not be before it")
+@term("days")
+def days_late(days_left: Any) -> Any:
+    """From a deadline that is over to the day of the plan; 0 where it is not over."""
+    return maximum(0, 0 - days_left)
+
+
+@check("deadline_date is {days_late} days before today_date; it must not be before it")
 @term("switch")
 def deadline_ahead(days_left: Any) -> Any:
     """1 when the deadline is not before today."""

@@ -50,12 +50,6 @@ def recipe_row(recipes: Any, training_recipe: Any) -> Any:
     return recipes.row_of(training_recipe)
 
 
-@term("switch")
-def autocast_active(autocast_on: Any, switches: Any, uses_autocast: Any) -> Any:
-    """1 when autocast picks the precision of each operation."""
-    return autocast_on * switches.value[switches.row_of(uses_autocast)]
-
-
 @term("switch", source=_RECIPE)
 def half_weights(recipes: Any, recipe_row: Any, fp32_bytes: Any) -> Any:
     """1 when the recipe's weights have 16 bits."""

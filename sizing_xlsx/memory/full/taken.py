@@ -5,7 +5,7 @@ A module is taken whole where all of it applies; of these only the names below d
 
 from ..lora.form import model_form_row  # noqa: F401
 from ..lora.kept import keeps_model_output, output_kept  # noqa: F401
-from ..lora.layer import repeated_query_bytes  # noqa: F401
+from ..lora.layer import autocast_active, repeated_query_bytes  # noqa: F401
 from ..lora.stack import (  # noqa: F401
     loss_backward_bytes,
     loss_forward_bytes,
