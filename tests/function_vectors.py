@@ -27,6 +27,7 @@ KEYWORDS: dict[str, tuple[str, dict[str, Any]]] = {
     "Prefix tuning": ("lora", {"adapter_method": "Prefix tuning"}),
     "Trained head": ("lora", {"adapter_method": "Trained head"}),
     "Training": ("training", {}),
+    "Full fine-tuning": ("full", {}),
 }
 LLAMA, H100 = "meta-llama/Llama-3.1-8B", "NVIDIA H100 SXM5 80GB"
 WORKED = {"model": "TinyLlama/TinyLlama-1.1B-Chat-v1.0", "gpu": H100}
@@ -177,7 +178,7 @@ def _random(rng: random.Random) -> list[Vector]:
             "sequence_length": rng.choice((128, 512, 1000, 2048, 4096)),
         }
         if rng.random() < 0.5:
-            arguments["job"] = rng.choice([key for key in KEYWORDS if key != "Training"])
+            arguments["job"] = rng.choice([key for key in KEYWORDS if KEYWORDS[key][0] == "lora"])
         for key in rng.sample(sorted(rare), rng.choice((0, 0, 1, 2, 5))):
             arguments[key] = rng.choice(rare[key])
         function = functions[at % len(functions)]
@@ -202,6 +203,36 @@ def _random(rng: random.Random) -> list[Vector]:
         cases.append(_case("GPU_MAX_SEQUENCE", {**on, "batch_size": rng.choice((1, 4))}))
         if at < 6:
             cases.append(_case(_CARDS[at % 2], {**base, "batch_size": 1, "sequence_length": 512}))
+    return cases
+
+
+def _full(rng: random.Random) -> list[Vector]:
+    """Full fine-tuning over one and several cards."""
+    full = job("full")
+    common: dict[str, Any] = {"job": "Full fine-tuning"}
+    cases = []
+    for at in range(60):
+        arguments: dict[str, Any] = {
+            "model": rng.choice(full.choices("base_model")),
+            "gpu": rng.choice(full.choices("gpu_choice")),
+            "batch_size": rng.choice((1, 2, 4)),
+            "sequence_length": rng.choice((512, 2048, 4096)),
+            **common,
+            "gpu_count": rng.choice((1, 2, 4, 8, 16, 64)),
+        }
+        for key in ("training_recipe", "sharding_stage", "state_offload", "activation_checkpointing", "verdict_basis"):
+            if rng.random() < 0.6:
+                arguments[key] = rng.choice(full.choices(key))
+        function = ("GPU_FITS", "GPU_VERDICT", "GPU_HEADROOM", "GPU_MEMORY")[at % 4]
+        if function == "GPU_MEMORY":
+            arguments["item"] = rng.choice(list(TERMS))
+        cases.append(_case(function, arguments))
+    shared = {"model": LLAMA, **common, "gpu_count": 8, "sharding_stage": "ZeRO-3"}
+    cases.append(_case("GPU_MAX_BATCH", {**shared, "gpu": H100, "sequence_length": 1024}))
+    cases.append(_case("GPU_MAX_SEQUENCE", {**shared, "gpu": H100, "batch_size": 1}))
+    cases += [_case(card, {**shared, "batch_size": 1, "sequence_length": 2048}) for card in _CARDS]
+    count = full.reference({"base_model": LLAMA})["base_parameter_count"]
+    cases.append(_found("MODEL_PARAMETERS", {"model": LLAMA, **common}, count))
     return cases
 
 
@@ -278,7 +309,7 @@ def _faults() -> list[Vector]:
     wrong: list[dict[str, Any]] = [
         {"batch_size": 0}, {"batch_size": -1}, {"batch_size": 1.5}, {"batch_size": 65537}, {"batch_size": "eight"},
         {"batch_size": True}, {"sequence_length": 0}, {"sequence_length": 1048577}, {"sequence_length": "#"},
-        {"job": "full"}, {"job": "T"}, {"job": 3}, {"base_storage_format": "int3"}, {"base_storage_format": "q"},
+        {"job": "whole"}, {"job": "T"}, {"job": 3}, {"base_storage_format": "int3"}, {"base_storage_format": "q"},
         {"lora_rank": 0}, {"lora_rank": 8193}, {"lora_rank": "high"}, {"adapter_layers": 0}, {"adapter_layers": 33},
         {"adapter_layers": "some"}, {"optimizer_choice": "Adafactor"}, {"optimizer_choice": 8},
         {"compute_precision": "fp64"}, {"activation_checkpointing": "maybe"}, {"activation_checkpointing": 1},
@@ -341,6 +372,8 @@ def _runs() -> list[Vector]:
         {"model": "Article worked model (1.01B)", "job": "Training", "sequence_length": 100},
         {"model": "Article worked model (1.01B)", "job": "Training", "activation_checkpointing": "On", "gpu_count": 2},
         {"model": "Article worked model (1.01B)", "job": "Training", "compute_precision": "fp32"},
+        {"job": "Full fine-tuning"},
+        {"job": "Full fine-tuning", "gpu_count": 16, "sharding_stage": "FSDP full shard", "batch_size": 4},
     ]
     for change in changes:
         arguments = {**WORKED, "training_tokens": 10**8, **change}
@@ -357,6 +390,7 @@ def _error(function: str, arguments: dict[str, Any], code: str) -> Vector:
 def vectors() -> list[Vector]:
     """Every case, the same each time."""
     cases = [*_golden(), *_names(), *_looked_up(), *_faults(), *_random(random.Random(20260817)), *_runs()]
+    cases += _full(random.Random(20261130))
     return [{"id": f"{at:03}", **case} for at, case in enumerate(cases, 1)]
 
 

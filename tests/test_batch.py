@@ -20,6 +20,7 @@ from sizing_xlsx.functions.question import Asked
 
 DESK = functions.default_desk()
 SLOW = ("GPU_SMALLEST", "GPU_CHEAPEST")  # one by one
+NO_ADAPTER = ("Training", "Full fine-tuning")
 ODD = (
     None, "", "  ", 0, -1, 1, 8, 8.0, 8.5, "8", " 16 ", 1e300, 10**400, True, False, "#N/A", "no such thing", "L4", "llama-3",
     "Llama-3.1-8B", "QLoRA", "Training", "bf16", "total", [[4]], [[1, 2]], [["H100 SXM5 80GB"]], "x" * 40_000, "On", {"a": 1},
@@ -75,9 +76,9 @@ def _value(rng: random.Random, name: str, argument: str) -> Any:
         return functions.registered()["MODEL_FROM_CONFIG"].examples[0]["config"]
     for own in functions.registered()[name].own:
         if own.name == argument and own.choices:
-            return rng.choice((*own.choices(DESK, "lora"), *own.choices(DESK, "training"), None))
+            return rng.choice((*own.choices(DESK, "lora"), *own.choices(DESK, "training"), *own.choices(DESK, "full"), None))
     key = DESK.input_of(argument)
-    job = next((DESK.job(each) for each in ("lora", "training") if key in DESK.job(each).inputs), None)
+    job = next((DESK.job(each) for each in ("lora", "training", "full") if key in DESK.job(each).inputs), None)
     if job is None or rng.random() < 0.8:
         return None
     return rng.choice(job.choices(key) or (0, 1, 2, 16, 0.5))
@@ -113,13 +114,13 @@ def test_distinct_jobs_through_the_vector_engine(name: str, job: str, monkeypatc
             "gpu": rng.choice(DESK.presets.tables["gpus"].keys),
             "training_tokens": rng.randint(1, 10**9),
         }
-        values |= {"job": job, "lora_rank": rng.randint(1, 64)} if job != "Training" else {"job": job}
+        values |= {"job": job} if job in NO_ADAPTER else {"job": job, "lora_rank": rng.randint(1, 64)}
         if rng.random() < 0.1:
             values["batch_size"] = -4
         calls.append((name, [values.get(argument) for argument in function.arguments]))
     found = call_many(calls, answers=None)
     answered = [each for each in found if not isinstance(each, Fault)]
-    assert bool(answered) != (name == "LORA_PARAMETERS" and job == "Training")  # it has no adapter
+    assert bool(answered) != (name == "LORA_PARAMETERS" and job in NO_ADAPTER)
     wrong = [(call, a, b) for call, a in zip(calls, found, strict=True) if not same(a, b := alone(*call))]
     assert not wrong, wrong[0]
 

@@ -178,6 +178,7 @@ def test_every_keyword_sizes_a_job() -> None:
         model = job(keyword.job).choices("base_model")[0]
         assert call("GPU_MEMORY", model, H100, 1, 64, job=keyword.name) > 0
         wanted = {**keyword.inputs, "base_model": model, "batch_size": 1, "sequence_length": 64}
+        wanted["gpu_choice"] = f"NVIDIA {H100}"
         size = job(keyword.job).size(["total_reserved_gb"], **wanted)
         assert call("GPU_MEMORY", model, H100, 1, 64, job=keyword.name) == size["total_reserved_gb"]
 

@@ -84,8 +84,8 @@ def typed(books: dict[str, Book], tmp_path_factory: pytest.TempPathFactory) -> C
 
 def of_job(name: str) -> list[dict[str, Any]]:
     """The vectors that a workbook answers: about its own job, or about models and cards; all faults in fine-tuning."""
-    training = [vector for vector in read() if vector["arguments"].get("job") == "Training"]
-    return training if name == "training" else [vector for vector in read() if vector not in training]
+    others = {"Training": "training", "Full fine-tuning": "full"}
+    return [vector for vector in read() if others.get(str(vector["arguments"].get("job")), "lora") == name]
 
 
 def test_every_golden_vector(whole_book: Book, typed: Callable[[str], Typed]) -> None:
@@ -97,14 +97,15 @@ def test_every_golden_vector(whole_book: Book, typed: Callable[[str], Typed]) ->
         if not (value is right if isinstance(right, bool) else close(value, right)):
             wrong.append(f"{case['id']} {formula(case['function'], case['arguments'])}: {value!r}, not {right!r}")
     assert not wrong, wrong
-    assert len(vectors) > {"lora": 300, "training": 40}[whole_book.name]
+    assert len(vectors) > {"lora": 300, "training": 40, "full": 60}[whole_book.name]
 
 
 def test_a_name_is_found_as_python_finds_it(whole_book: Book, typed: Callable[[str], Typed]) -> None:
     """Each name, its short form and its words, in other letters and with spaces around; what is empty, and numbers."""
     desk = Desk()
     formulas, right = [], []
-    for table in ("models" if whole_book.name == "lora" else "training_models", "gpus", "optimizers"):
+    tables = {"training": ("training_models", "gpus", "optimizers"), "full": ("models", "gpus", "recipes")}
+    for table in tables.get(whole_book.name, ("models", "gpus", "optimizers")):
         names, wrong = desk.names(table), ErrorValue("#N/A" if table in CATALOGUE else "#VALUE!")
         texts = [text for name in names.names for text in (name, tail(name), name[2:], name.partition(" ")[0])]
         for text in dict.fromkeys((*texts, *desk.vocabulary.words.get(table, {}), "no such name", "*", "?", "~")):
@@ -126,7 +127,7 @@ def test_a_name_is_found_as_python_finds_it(whole_book: Book, typed: Callable[[s
 def test_an_empty_cell_is_no_name(whole_book: Book, typed: Callable[[str], Typed]) -> None:
     """An argument that must be given is wrong where its cell is empty; one that may be left out is as if it were."""
     model, card = whole_book.job.choices("base_model")[0], "NVIDIA L4"
-    job = "" if whole_book.name == "lora" else ',,,"Training"'
+    job = {"lora": "", "training": ',,,"Training"', "full": ',,,"Full"'}[whole_book.name]
     of_model = job[1:]
     wrong = [f'=GPU_FITS($Z$1,"{card}"{job})', f'=GPU_FITS("{model}",$Z$1{job})', f"=MODEL_INFO($Z$1{of_model})",
              f"=MODEL_PARAMETERS($Z$1{of_model})", "=GPU_INFO($Z$1)", "=GPU_SMALLEST($Z$1)"]  # fmt: skip
@@ -152,7 +153,7 @@ def test_every_scalar_function_is_a_name(whole_book: Book) -> None:
     names = lambda_names(whole_book.path)
     scalar = {name for name, function in registered().items() if function.result.kind != TABLE}
     missing = scalar - set(names)
-    assert missing == ({"LORA_PARAMETERS"} if whole_book.name == "training" else set())
+    assert missing == (set() if whole_book.name == "lora" else {"LORA_PARAMETERS"})
     assert all(len(text) <= LONGEST for text in names.values())
 
 
@@ -162,6 +163,7 @@ def test_a_name_that_breaks_a_rule_is_told(book: Book, tmp_path: Path) -> None:
     faults = {
         "_xlfn.LAMBDA(_xlpm.r,_xlpm.r+1)": "reads as a cell",
         "_xlfn.LAMBDA(_xlpm.x,_xlpm.y+1)": "nothing declares",
+        "_xlfn.LAMBDA(_xlpm.x,_xlpm.y(_xlpm.x))": "calls _xlpm.y, which nothing declares",
         "_xlfn.LAMBDA(_xlpm.x,LET(_xlpm.y,1,_xlpm.y))": "calls LET",
         "_xlfn.LAMBDA(_xlop.x,_xlop.x+1)": "written _xlpm.x",
         "_xlfn.LAMBDA(_xlpm.x,NO_SUCH(_xlpm.x))": "calls NO_SUCH",

@@ -89,7 +89,7 @@ def test_texts_of_the_wizard_are_whole_within_255_characters(excel):
             assert 0 < len(text) <= 255
             assert text.endswith((".", "…"))
     arguments = {argument["name"]: argument["doc"] for argument in excel[0]["GPU_FITS"]["arguments"]}
-    assert "Left out: 8 (Training: 256). A whole number from 1 to 65,536." in arguments["batch_size"]
+    assert "Left out: 8 (Training: 256; Full fine-tuning: 1). A whole number from 1 to 65,536." in arguments["batch_size"]
     assert arguments["job"].endswith("Left out: LoRA.")  # what is taken is told, however long the help
 
 

@@ -13,7 +13,8 @@ from .registry import H100, LLAMA, ends, register, words_of
 from .signature import NUMBER, Function, Result
 
 TOKENS = "training_tokens"
-RUN = ("gpu_count", "own_mfu_expected", "measured_tokens_per_second")  # what these functions alone take
+RUN = ("own_mfu_expected", "measured_tokens_per_second")  # what these functions alone take
+_CARDS = "gpu_count"
 _EXAMPLE = {"model": LLAMA, "gpu": H100, TOKENS: 100_000_000}
 
 
@@ -32,7 +33,7 @@ def _of_run(unit: str, known: str, why: str, *examples: Mapping[str, Any]) -> Ca
         def ask(desk: Desk, values: Values) -> Question:
             return desk.asked(values, (known, *terms), answer)
 
-        begins, others = ("model", "gpu", TOKENS), (*RUN, "batch_size", "sequence_length", *ends())
+        begins, others = ("model", "gpu", TOKENS), (_CARDS, *RUN, "batch_size", "sequence_length", *ends((_CARDS,)))
         register(
             Function(
                 formula.__name__, words_of(formula), begins, (), others, len(begins), Result(NUMBER, unit), Asked(ask),

@@ -92,10 +92,20 @@ def _described(function: Function, at: int, name: str, desk: Desk, jobs: tuple[s
     if not known:
         return None
     declared = known[0].inputs[key]
-    defaults = [str(job.inputs[key].default) for job in known if job.inputs[key].default is not None]
-    default = " (Training: ".join(dict.fromkeys(defaults)) + (")" if len(set(defaults)) > 1 else "")
+    default = _defaults(desk, {job.name: job.worked[key] for job in known if job.worked.get(key) is not None})
     words = " ".join(part for part in (f"{declared.label}.", declared.help) if part)
     domain = declared.domain
     further = desk.vocabulary.words.get(domain.table, {}) if isinstance(domain, Choice) else {}
     also = "".join(f"; {word} is {meant}" for word, meant in further.items())
     return Argument(name, optional, default if optional else "", allowed(known[0], key) + also, words)
+
+
+def _defaults(desk: Desk, of_jobs: Mapping[str, Any]) -> str:
+    """What is taken where an argument is left out; where jobs differ, that of each by the first keyword it has."""
+    first, *_ = (*of_jobs.values(), "")
+    others = "; ".join(
+        f"{next(word.name for word in desk.vocabulary.jobs.values() if word.job == job)}: {value}"
+        for job, value in of_jobs.items()
+        if value != first
+    )
+    return f"{first} ({others})" if others else str(first)

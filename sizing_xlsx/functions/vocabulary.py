@@ -59,7 +59,12 @@ def vocabulary(path: Path | None = None) -> Vocabulary:
         rest=tuple(arguments["rest"]),
         words=content["words"],
         totals=content["totals"],
-        components=content["components"],
-        model_fields=content["model_fields"],
+        components=_of_jobs(content["components"]),
+        model_fields=_of_jobs(content["model_fields"]),
         gpu_fields=content["gpu_fields"],
     )
+
+
+def _of_jobs(given: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
+    """Names by job, where a job may have those of another."""
+    return {job: given[names] if isinstance(names, str) else names for job, names in given.items()}

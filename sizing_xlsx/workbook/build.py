@@ -53,7 +53,7 @@ RESULTS = (
     "published_total_reserved_gb", "traced_peak_allocated_gb", "traced_total_reserved_gb", "largest_batch_size",
     "largest_sequence_length",
 )  # fmt: skip
-FUNCTION_JOBS = ("lora", "training")  # whose workbooks hold the Excel functions, which size these jobs
+FUNCTION_JOBS = ("lora", "training", "full")  # whose workbooks hold the Excel functions, which size these jobs
 SHEETS = (
     "Start", "Sizing", "Compare", sharding.TITLE, "Levers", "Crossover", "Sensitivity", "Scenarios",
     effort.TITLE, "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",

@@ -70,7 +70,7 @@ def _problems(text: str, names: set[str]) -> Iterator[str]:
     declared: set[str] = set()
     for at, token in enumerate(tokens):
         if token.type == Token.FUNC and token.subtype == Token.OPEN:
-            yield from _function(token.value[:-1], names)
+            yield from _function(token.value[:-1], names, declared)
             open_lets.append([{"_xlfn.LET(": 1, "_xlfn.LAMBDA(": 2}.get(token.value, 0), 0])
             depth += 1
         elif token.type == Token.PAREN and token.subtype == Token.OPEN:
@@ -103,8 +103,11 @@ def _problems(text: str, names: set[str]) -> Iterator[str]:
         yield f"has {deepest} brackets into one another; at most {DEEPEST} are allowed"
 
 
-def _function(name: str, names: set[str]) -> Iterator[str]:
-    if name.startswith("_xlfn."):
+def _function(name: str, names: set[str], declared: set[str]) -> Iterator[str]:
+    if name.startswith("_xlpm."):
+        if name.removeprefix("_xlpm.") not in declared:
+            yield f"calls {name}, which nothing declares"
+    elif name.startswith("_xlfn."):
         if name.removeprefix("_xlfn.") not in NEWER:
             yield f"calls {name}, which is not among the newer functions that are known to need that prefix"
     elif name not in OLDER and name not in names:

@@ -502,25 +502,30 @@ def _boundary(plan: Plan, function: Function, formula: kinds.Boundary) -> str:
     high = domain.high
     steps = high.bit_length()
     tried = f"{p('low')}+2^({steps}-{p('step')})"
-    fits = _called(plan, function, "1", **{formula.vary: p("here")})
-    one = _called(plan, function, "1", **{formula.vary: "1"})
-    body = let([("here", tried)], f"IF({p('here')}>{high},{p('low')},IF(IFERROR({fits},4)=1,{p('here')},{p('low')}))")
+    verdict = function_of(("at",), _called(plan, function, "1", **{formula.vary: p("at")}))  # once, for it is long
+    fits = f"IFERROR({p('verdict')}({p('here')}),4)=1"
+    body = let([("here", tried)], f"IF({p('here')}>{high},{p('low')},IF({fits},{p('here')},{p('low')}))")
     found = f"_xlfn.REDUCE(0,_xlfn.SEQUENCE({steps}),_xlfn.LAMBDA(_xlpm.low,_xlpm.step,{body}))"
-    return _declared(function, let([("one", one)], f"IF(ISERROR({p('one')}),{p('one')},IF({p('one')}=1,{found},0))"))
+    pairs = [("verdict", verdict), ("one", f"{p('verdict')}(1)")]
+    return _declared(function, let(pairs, f"IF(ISERROR({p('one')}),{p('one')},IF({p('one')}=1,{found},0))"))
 
 
 def _best_card(plan: Plan, lookups: Lookups, function: Function, formula: kinds.BestCard) -> str:
     worked = plan.job.worked["gpu_choice"]
-    first = _called(plan, function, "1", gpu=f'"{worked}"')
+    verdict = function_of(("card",), _called(plan, function, "1", gpu=p("card")))  # once, for it is long
     figure = f"{lookups.card(formula.column, p('at'))}"
-    here = _called(plan, function, "1", gpu=lookups.card("", p("at")))
+    here = f"{p('verdict')}({lookups.card('', p('at'))})"
     better = f"IF({p('best')}=0,TRUE,{figure}<{lookups.card(formula.column, p('best'))})"
     known = f"AND(N({figure})>0,{lookups.card('cuda', p('at'))}>0)"
     body = f"IF({known},IF({better},IF(IFERROR({here},4)=1,{p('at')},{p('best')}),{p('best')}),{p('best')})"
     count = len(plan.job.tables["gpus"])
     found = f"_xlfn.REDUCE(0,_xlfn.SEQUENCE({count}),_xlfn.LAMBDA(_xlpm.best,_xlpm.at,{body}))"
-    pairs = [("one", first), ("card", f"IF(ISERROR({p('one')}),0,{found})")]
-    chosen = f"IF({p('card')}=0,NA(),{lookups.card('', p('card'))})"
+    pairs = [
+        ("verdict", verdict),
+        ("one", f'{p("verdict")}("{worked}")'),
+        ("row", f"IF(ISERROR({p('one')}),0,{found})"),
+    ]
+    chosen = f"IF({p('row')}=0,NA(),{lookups.card('', p('row'))})"
     return _declared(function, let(pairs, f"IF(ISERROR({p('one')}),{p('one')},{chosen})"))
 
 
