@@ -31,7 +31,7 @@ CONTINUED = "SIZING_XLSX_CONTINUED"  # set for the Python in .venv: never start 
 EXTRAS_OF = {"test": "test", "benchmark": "vector", "report": "report"}  # command -> the extra that it needs
 
 HELP = """\
-usage: python build.py [--output DIR] [build options]   regenerate both workbooks (default: current folder)
+usage: python build.py [--output DIR] [build options]   regenerate the workbooks (default: current folder)
        python build.py test                             ruff, mypy and pytest; every one has to pass
        python build.py test [pytest arguments]          pytest alone; paths are relative to this checkout
        python build.py COMMAND [arguments]              any command of sizing_xlsx, as listed below

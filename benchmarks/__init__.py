@@ -1,7 +1,7 @@
 """Speed, as ratios that one run measures side by side: `python -m benchmarks` or `python build.py benchmark`.
 
 measure        timing: repeated, alternating, medians
-workbooks      both workbooks against bare openpyxl writing the same cells
+workbooks      the workbooks against bare openpyxl writing the same cells
 many_jobs      a million jobs against the same arithmetic written by hand in NumPy
 one_job        jobs a second, one at a time
 start_up       the import and the first answer on a command line

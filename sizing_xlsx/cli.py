@@ -64,7 +64,7 @@ def _parser(command: str) -> Parser:
     parser.add_argument("--version", action="version", version=f"sizing_xlsx {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
-    build = commands.add_parser("build", help="write both workbooks")
+    build = commands.add_parser("build", help="write the workbooks")
     build.add_argument("--output", type=Path, default=Path(), metavar="DIR", help="where to; the current folder")
     build.add_argument("--presets", type=Path, metavar="DIR", help="an own copy of the presets folder")
     build.add_argument(

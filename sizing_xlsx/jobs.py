@@ -22,7 +22,8 @@ WORKED: dict[str, dict[str, Any]] = {
         "gpu_choice": "NVIDIA A100 SXM4 80GB",
     },
 }
-JOBS = ("lora", "training")  # those that have a workbook
+JOBS = ("lora", "training", "full")  # each has a workbook
+FUNCTION_JOBS = ("lora", "training")  # those that the Excel functions size; the workbooks of these hold them
 BASES = {  # of a verdict: the total to keep within which capacity, and how a label says it
     "": ("total_to_size_against", "capacity_available", ""),
     "published_": ("published_reserved", "published_capacity", " by the published accounting"),

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ COMPONENTS = (
     ("vision", "vision_parameters", "image tower and projector"),
 )
 _RESULTS = (
-    "frozen_base_weights", "traced_peak_allocated_gb", "traced_total_reserved_gb", "published_peak_allocated_gb",
+    "traced_peak_allocated_gb", "traced_total_reserved_gb", "published_peak_allocated_gb",
     "fit_verdict",
 )  # fmt: skip
 
@@ -61,10 +61,16 @@ class JobFigures(NamedTuple):
     warnings: tuple[str, ...]
 
 
+# What a report says of a job besides, by its name: results, and inputs.
+_OF_JOB: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "lora": (("frozen_base_weights",), ("base_storage_format",)),
+    "full": (("model_state_per_gpu_gb",), ("training_recipe", "sharding_stage", "gpu_count")),
+}
 # Jobs about a decoder: name of the job, label, and what differs from its worked inputs.
 _JOBS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("lora", "LoRA, bf16 base", {}),
     ("lora", "QLoRA, 4-bit base", {"base_storage_format": "nf4 / fp4, block 64, no double quant"}),
+    ("full", "Full fine-tuning", {}),
 )
 
 
@@ -210,8 +216,9 @@ def job_figures(model: Architecture, presets: Presets) -> Iterator[JobFigures]:
         job = plain_job(name, with_model(presets, model), opened_on={"base_model": model.name})
         values = job.size(job.plain_terms, **changes)
         inputs = {**job.defaults(), **changes}
-        shown = {key: inputs[key] for key in ("batch_size", "sequence_length", "gpu_choice", "base_storage_format")}
-        results = {key: values[key] for key in _RESULTS}
+        further, chosen = _OF_JOB[name]
+        shown = {key: inputs[key] for key in ("batch_size", "sequence_length", "gpu_choice", *chosen)}
+        results = {key: values[key] for key in (*further, *_RESULTS)}
         yield JobFigures(label, shown, results, "", tuple(job.warnings(values, **changes)))
 
 
@@ -287,8 +294,10 @@ def _job_line(job: dict[str, Any]) -> str:
         value = results[key]
         return value if isinstance(value, str) else f"{value:,.2f} GB"
 
+    cards = f"{inputs['gpu_count']} × " if "gpu_count" in inputs else ""
+    stage = f"{inputs['sharding_stage']}, " if "sharding_stage" in inputs else ""
     return (
         f"{job['label']}: peak {gb('traced_peak_allocated_gb')} traced, {gb('published_peak_allocated_gb')} published; "
-        f"reserved at most {gb('traced_total_reserved_gb')}; {results['fit_verdict']} on {inputs['gpu_choice']} "
-        f"(batch {inputs['batch_size']}, sequence {inputs['sequence_length']:,})."
+        f"reserved at most {gb('traced_total_reserved_gb')}; {results['fit_verdict']} on {cards}{inputs['gpu_choice']} "
+        f"({stage}batch {inputs['batch_size']}, sequence {inputs['sequence_length']:,})."
     )

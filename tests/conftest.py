@@ -1,6 +1,6 @@
-"""Both workbooks, built once a test run, and open in each engine.
+"""The workbooks, built once a test run, and open in each engine.
 
-`whole_book` is each of the two as it is shipped; `book` is the same with fewer jobs on Scenarios, Sensitivity and
+`whole_book` is each of them as it is shipped; `book` is the same with fewer jobs on Scenarios, Sensitivity and
 Crossover, which saves the engines time; `opened` is that book in an engine, on the worked job, and is set back to it afterwards.
 Cells are found by defined names or by scanning a sheet, never at a fixed address.
 """
@@ -148,7 +148,7 @@ def _cached(cell: Any) -> Value:
 
 
 class Book(File):
-    """One of the two workbooks, with the job it was made from."""
+    """One of the workbooks, with the job it was made from."""
 
     def __init__(self, name: str, path: Path, presets: Presets, template: dict[str, Any] | None = None) -> None:
         super().__init__(path)
@@ -218,7 +218,7 @@ class Opened:
 
 @pytest.fixture(scope="session")
 def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Book]:
-    """Both workbooks, as `python build.py` makes them."""
+    """The workbooks, as `python build.py` makes them."""
     presets = load_presets()
     paths = build(tmp_path_factory.mktemp("workbooks"))
     return {name: Book(name, path, presets) for name, path in zip(JOBS, paths, strict=True)}
@@ -226,7 +226,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Book]:
 
 @pytest.fixture(scope="session")
 def short_books(books: dict[str, Book], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Book]:
-    """Both workbooks with fewer rows of jobs: a row is as the others, and engines take time for each."""
+    """The workbooks with fewer rows of jobs: a row is as the others, and engines take time for each."""
     folder, found = tmp_path_factory.mktemp("short"), {}
     for name, book in books.items():
         template = load_template(name)
@@ -252,13 +252,13 @@ def shared_engines() -> Iterator[dict[tuple[str, type[Engine]], Opened]]:
 
 @pytest.fixture(params=list(JOBS))
 def book(request: pytest.FixtureRequest, short_books: dict[str, Book]) -> Book:
-    """Each of the two workbooks, with fewer rows of jobs."""
+    """Each of the workbooks, with fewer rows of jobs."""
     return short_books[request.param]
 
 
 @pytest.fixture(params=list(JOBS))
 def whole_book(request: pytest.FixtureRequest, books: dict[str, Book]) -> Book:
-    """Each of the two workbooks, as it is shipped."""
+    """Each of the workbooks, as it is shipped."""
     return books[request.param]
 
 

@@ -1,4 +1,4 @@
-"""Pictures of every page of both workbooks, to be looked at: `python tests/pictures.py FOLDER`.
+"""Pictures of every page of every workbook, to be looked at: `python tests/pictures.py FOLDER`.
 
 Needs LibreOffice and pdftoppm. The workbooks are converted as they are, with the values they were written with.
 """

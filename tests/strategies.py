@@ -41,9 +41,15 @@ TYPICAL = {
 
 def random_inputs(job: Job, rng: random.Random) -> dict[str, Any]:
     """A valid value for every input of the job; None where an optional one stays empty."""
-    values = {key: _draw(job, key, rng) for key in job.inputs}
-    _repair(job, values, rng)
-    return job.accepted(values)
+    while True:
+        values = {key: _draw(job, key, rng) for key in job.inputs}
+        _repair(job, values, rng)
+        if "sharding_stage" not in values:
+            return job.accepted(values)
+        _share(job, values, rng)
+        known = job.reference(values := job.accepted(values))
+        if all(known[rule] for rule in job.fault_rules):
+            return values
 
 
 @st.composite
@@ -135,6 +141,30 @@ def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
     gpus = job.tables["gpus"]
     if not gpus.usable_bytes[gpus.row_of(values["gpu_choice"])] and not values["gpu_capacity_override_gb"]:
         values["gpu_capacity_override_gb"] = round(rng.uniform(20, 200), 3)
+
+
+def _share(job: Job, values: dict[str, Any], rng: random.Random) -> None:
+    """Cards, degrees of parallelism and offloads that go together; what still does not is drawn anew."""
+    stages, recipes = job.tables["sharding_stages"], job.tables["recipes"]
+    row, alone = stages.row_of(values["sharding_stage"]), values["sharding_stage"] == "None"
+    models = job.tables["models"]
+    degrees = {
+        "tensor_parallel": rng.choice((1, 1, 1, 2)),
+        "pipeline_parallel": rng.choice((1, 1, 1, 2)),
+        "sequence_parallel": 1 if alone else rng.choice((1, 1, 1, 2)),
+    }
+    values |= {**degrees, "expert_parallel": 1, "gpus_per_node": 8}
+    values["gpu_count"] = math.prod(degrees.values()) * (1 if alone else rng.choice((1, 2, 8, 64)))
+    values["sequence_length"] += values["sequence_length"] % values["sequence_parallel"]
+    if models.position_rows[models.row_of(values["base_model"])]:
+        longest = int(models.maximum_positions[models.row_of(values["base_model"])])
+        values["sequence_length"] = min(values["sequence_length"], longest)
+    if not (stages.zero[row] or stages.fsdp[row]):
+        values["state_offload"] = "None"
+    if values["optimizer_step"] == "in backward":
+        values["gradient_accumulation"] = 1
+    if recipes.weight_bytes[recipes.row_of(values["training_recipe"])] < 4:
+        values["compute_precision"] = rng.choice(("bf16 autocast", "fp16 autocast"))
 
 
 # A decoder small enough to be really made, by the inputs that say its shape.

@@ -39,8 +39,14 @@ from sizing_xlsx.workbook.rules import lint_workbook
 pytestmark = pytest.mark.filterwarnings("ignore:.*xtension is not supported:UserWarning")
 
 FIGURES = figure_names()
-SWEEP = {"lora": 25, "training": 24}
-SHIPPED_TRACES = {"lora": ("0.01%", "median 0.00%"), "training": ("0.26%", "median 0.24%")}
+SWEEP = {"lora": 25, "training": 24, "full": 12}  # the last are runs that others published
+SWEPT = ("lora", "training")  # measured on an H100 and traced; what others published was neither
+SHIPPED_TRACES = {
+    "lora": ("0.01%", "median 0.00%"),
+    "training": ("0.26%", "median 0.24%"),
+    "full": ("none", "no step traced yet"),
+}
+FITS = {"lora": {}, "training": {}, "full": {"gpu_count": 8}}  # what makes the worked job fit its card
 ALL_INPUTS = list(dict.fromkeys(key for name in JOBS for key in input_names(job(name))))
 HEADER = [*COLUMNS, *ALL_INPUTS]
 SMOL = "HuggingFaceTB/SmolLM2-135M"
@@ -183,7 +189,8 @@ def test_spare_rows_are_empty_to_the_eye(book: Book) -> None:
     outcomes = [cells.cell(*table.place(FIGURES["outcome"], at)[1:]).value for at in range(len(table))]
     for key in ("trace_peak_gb", "trace_reserved_gb"):
         held = [cells.cell(*table.place(FIGURES[key], at)[1:]).value for at in range(len(table))]
-        assert [value is not None for value in held] == [outcome == "Completed" for outcome in outcomes]
+        swept = book.name in SWEPT
+        assert [value is not None for value in held] == [swept and outcome == "Completed" for outcome in outcomes]
 
 
 # -- a run in a spare row
@@ -242,19 +249,22 @@ def test_all_statistics_count_own_runs(table: Table, book: Book) -> None:
     done, failed = map(int, re.findall(r"(\d+) (?:runs completed|ran)", str(before[""][0])))
     assert before["Worst error, step trace"] == SHIPPED_TRACES[book.name]
     visible = {key: sized.defaults()[key] for key in ("batch_size", "sequence_length", "activation_checkpointing")}
-    peak = expected(sized, {})["I"]
+    visible |= FITS[book.name]
+    peak = expected(sized, visible)["I"]
+    reserved = int(str(before["Upper estimate never too low"][0]).partition(" of ")[2])
     figures = {"measured_peak_gb": peak / 1.5, "measured_reserved_gb": 1.0, "trace_peak_gb": peak / 1.5 * 1.25}
     table.write(first, book.name, visible, "one", outcome="Completed", **figures)
     table.write(first + 1, book.name, visible, "two", outcome="Out of memory")
     table.write(len(table) - 1, book.name, visible, "last", outcome="Completed", measured_peak_gb=peak)
     after = table.strip()
     assert after["Worst error, traced"][0] == "50.00%"
-    assert after["Worst error, step trace"] == ("25.00%", SHIPPED_TRACES[book.name][1])
+    median = SHIPPED_TRACES[book.name][1] if book.name in SWEPT else "median 25.00%"
+    assert after["Worst error, step trace"] == ("25.00%", median)
     undecided = int(str(before["Fit calls that were right"][1]).split()[0])
     assert after["Fit calls that were right"][0] == f"{int(right) + 2} of {int(of) + 3}"
     assert after["Fit calls that were right"][1] == f"{undecided} undecided, 1 wrong"
     assert after[""][0] == f"1 fit calls were wrong: {done + 2} runs completed, {failed + 1} ran out of memory."
-    assert str(after["Upper estimate never too low"][0]) == f"{done + 1} of {done + 1}"
+    assert str(after["Upper estimate never too low"][0]) == f"{reserved + 1} of {reserved + 1}"
     assert table.shown(first + 1)["R"] == "Wrong"
     assert table.engine is not None
     titles = [str(value) for value in table.engine.get_sheet("Chart data").values() if isinstance(value, str)]
@@ -274,6 +284,11 @@ WRONG = {
         {"base_model": "nobody/none"}, {"batch_size": "8"}, {"activation_checkpointing": "Maybe"},
         {"layer_count_override": 0.5}, {"optimizer_choice": 5}, {"attention_heads_override": 7},
         {"parameter_storage": "bf16", "compute_precision": "fp32"}, {"gpu_capacity_override_gb": 0},
+    ],
+    "full": [
+        {"base_model": "nobody/none"}, {"gpu_count": 0}, {"gpu_count": 3, "tensor_parallel": 2},
+        {"training_recipe": "AdamW 12 bit"}, {"sharding_stage": "None"}, {"pipeline_parallel": 64, "gpu_count": 64},
+        {"compute_precision": "fp32"}, {"optimizer_step": "in backward", "gradient_accumulation": 2},
     ],
 }  # fmt: skip
 
@@ -372,7 +387,7 @@ def test_what_may_be_typed_in_spare_rows_is_said_and_unlocked(book: Book) -> Non
 def traced_presets(tmp_path: Path) -> Path:
     """The presets with step traces beside both sweeps: 1% above what was measured, the last run not traced."""
     folder = Path(shutil.copytree(presets_folder(), tmp_path / "presets"))
-    for name in JOBS:
+    for name in SWEPT:
         with (folder / "measured" / f"h100_{name}_sweep.csv").open(encoding="utf-8") as file:
             runs = list(csv.DictReader(file))
         lines = ["id,peak_allocated_bytes,peak_reserved_bytes,source"]
@@ -384,7 +399,7 @@ def traced_presets(tmp_path: Path) -> Path:
 
 
 def test_step_traces_of_the_presets_stand_beside_the_sweep(traced_presets: Path, tmp_path: Path) -> None:
-    for path, name in zip(build(tmp_path / "out", None, traced_presets), JOBS, strict=True):
+    for path, name in zip(build(tmp_path / "out", None, traced_presets)[:2], SWEPT, strict=True):
         assert lint_workbook(path) == []
         engine = Formualizer(path)
         table = Table(path, engine)
@@ -432,12 +447,19 @@ def rows_of_all_kinds() -> list[dict[str, Any]]:
         row("eight", "inference"),
         row("other", "lora", backend="estimate"),
     ]
-    return [*own, row("tr-own", "training", batch_size=128)]
+    sharded = {"training_recipe": "pure bf16 AdamW", "sharding_stage": "FSDP full shard", "uses_autocast": "Off"}
+    return [
+        *own,
+        row("tr-own", "training", batch_size=128),
+        row("sharded", "full", base_model=SMOL, gpu_count=4, **sharded),
+        row("one card", "full", base_model=SMOL, parameter_storage="bf16", optimizer_choice="Adam", uses_autocast="Off"),
+        row("no recipe", "full", parameter_storage="bf16", optimizer_choice="SGD"),
+    ]
 
 
 @pytest.fixture(scope="module")
 def with_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both workbooks as built beside a results file."""
+    """The workbooks as built beside a results file."""
     folder = tmp_path_factory.mktemp("results")
     write_results(folder, rows_of_all_kinds())
     return dict(zip(JOBS, build(folder), strict=True))
@@ -452,7 +474,7 @@ def test_a_results_file_stands_in_the_workbook(with_results: dict[str, Path], na
     cached = table.file.cached
     found = opened.get_many(list(cached))
     assert [p for (p, right), value in zip(cached.items(), found, strict=True) if not close(value, right)] == []
-    own = {"lora": 4, "training": 1}[name]
+    own = {"lora": 4, "training": 1, "full": 2}[name]
     assert len(table) == SWEEP[name] + own + SPARE_ROWS
     assert set(table.shown(len(table) - 1).values()) == {""}
     opened.close()
@@ -490,7 +512,7 @@ def test_results_fill_the_rows_they_name(with_results: dict[str, Path]) -> None:
     assert engine.get(table.place(names["gpu_choice"], 25)) == "NVIDIA L4"
     assert engine.get(table.place(names["hidden_size_override"], 25)) == "none"
 
-    told = f"{RESULTS_FILE}: 7 rows used, 6 skipped (1 replaced by a later row, 1 not run, 1 failed, 2 of another job, 1 of another backend)"
+    told = f"{RESULTS_FILE}: 7 rows used, 9 skipped (1 replaced by a later row, 1 not run, 1 failed, 4 of another job, 1 of another backend, 1 with a setting that no formula knows)"
     assert told in engine.get_sheet("Notes").values()
     table.write(
         29,
@@ -501,6 +523,17 @@ def test_results_fill_the_rows_they_name(with_results: dict[str, Path]) -> None:
         outcome="Completed",
     )
     assert_row(table.shown(29), expected(sized, {"batch_size": 16}), 23.2, completed=True)
+
+
+def test_runs_of_full_fine_tuning_are_read_in_the_words_of_their_recipe(with_results: dict[str, Path]) -> None:
+    """A results file may name the recipe and the stage; a run of verify says storage and optimizer, on one card."""
+    engine = Formualizer(with_results["full"])
+    table, sized = Table(with_results["full"], engine), job("full")
+    pure = {"base_model": SMOL, "training_recipe": "pure bf16 AdamW", "uses_autocast": "Off"}
+    for at, stage, cards in ((12, "FSDP full shard", 4), (13, "None", 1)):
+        inputs = {**pure, "sharding_stage": stage, "gpu_count": cards}
+        assert_row(table.shown(at), expected(sized, inputs), 12.7, completed=True)
+        assert engine.get(table.place(input_names(sized)["training_recipe"], at)) == "pure bf16 AdamW"
 
 
 def test_workbooks_with_results_are_clean_and_the_same_twice(with_results: dict[str, Path], tmp_path: Path) -> None:
@@ -528,7 +561,7 @@ def test_results_without_a_single_figure_leave_words(tmp_path: Path) -> None:
     runs = {"lora": [f"ft{at:02}" for at in range(1, 26)], "training": [f"tr{at:02}" for at in range(1, 25)]}
     card = {"outcome": "oom", "gpu_choice": "NVIDIA T4", "peak_allocated_bytes": "", "peak_reserved_bytes": ""}
     write_results(tmp_path, [row(ident, name, **card) for name, ids in runs.items() for ident in ids])
-    for path, name in zip(build(tmp_path), JOBS, strict=True):
+    for path, name in zip(build(tmp_path)[:2], SWEPT, strict=True):
         assert lint_workbook(path) == []
         table = Table(path, Formualizer(path))
         engine = table.engine
@@ -568,7 +601,8 @@ def test_texts_of_a_results_file_never_become_formulas(tmp_path: Path) -> None:
 def test_read_results_says_why_a_row_is_not_used(tmp_path: Path) -> None:
     found = read_results(write_results(tmp_path, rows_of_all_kinds()))
     assert [run.skipped for run in found] == [
-        "replaced", "", "", "", "", "", "", "", "not_run", "failed", "other_job", "other_backend", "",
+        "replaced", "", "", "", "", "", "", "", "not_run", "failed", "other_job", "other_backend", "", "", "",
+        "unknown_setting",
     ]  # fmt: skip
     assert found[1].inputs == {"base_model": SMOL, "batch_size": 4, "gpu_choice": "NVIDIA L4"}
     assert found[3].peak_allocated_bytes is None
@@ -658,12 +692,12 @@ def test_the_results_of_verify_are_read(tmp_path: Path) -> None:
 
     assert NAME == RESULTS_FILE
     file = ResultFile(tmp_path / NAME)
-    for name in JOBS:
+    for name in SWEPT:
         for run in named_sweep(name):
             peaks = {"peak_allocated_bytes": 10**10, "peak_reserved_bytes": 11 * 10**9}
             file.put(run, {"backend": "trace", "outcome": "ok", "source": "traced: here", **peaks})
     assert {run.skipped for run in read_results(tmp_path / NAME)} == {""}
-    for path, name in zip(build(tmp_path), JOBS, strict=True):
+    for path, name in zip(build(tmp_path)[:2], SWEPT, strict=True):
         table = Table(path, Formualizer(path))
         assert len(table) == SWEEP[name] + SPARE_ROWS
         assert table.engine.get(table.place(FIGURES["trace_peak_gb"], SWEEP[name] - 1)) == 10  # type: ignore[union-attr]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..formula import domains
-from . import models, results, sweep
+from . import full_run, models, results, sweep
 from .allocator import BLIND_SPOTS
 from .backends import BACKENDS, one_sentence
 from .checks import CHECKS
@@ -27,6 +27,7 @@ from .run import (
     model_folder,
     named_sweep,
     read_sweep,
+    sizing,
     typed,
     unique,
 )
@@ -127,27 +128,50 @@ def runs_of_workbook(path: Path, rows: str) -> list[Run]:
     from ..workbook.scenario_file import scenarios_of
     from ..workbook.write_back import job_of, run_of_scenario, runs_of_validation
 
-    jobs = {job: declared(job) for job in SWEEPS}
+    jobs = {job: sizing(job) for job in JOBS}
     if rows == "scenario":
         job, inputs = run_of_scenario(path, jobs)
-        return [make_run(job, _of_a_run(job, inputs), where=str(path))]
+        return [make_run(job, _of_a_run(job, inputs, str(path)), where=str(path))]
     if rows == "scenarios":
         job = job_of(path, jobs)
         planned = scenarios_of(path, jobs[job])
         if not planned:
             raise ValueError(f"{path}: the Scenarios sheet holds no job; fill in a row")
-        runs = [make_run(job, _of_a_run(job, row.inputs), id=row.name, where=row.where) for row in planned]
+        runs = [make_run(job, _of_a_run(job, row.inputs, row.where), id=row.name, where=row.where) for row in planned]
         return unique(runs, str(path))
     found = runs_of_validation(path, jobs)
     if not found:
         raise ValueError(f"{path}: the Validation sheet holds no run; give an id and its inputs in a spare row")
-    runs = [make_run(job, _of_a_run(job, inputs), id=name, where=f"{path}, run {name}") for name, job, inputs in found]
+    runs, beyond = [], []
+    for name, job, inputs in found:
+        where = f"{path}, run {name}"
+        try:
+            fields = _of_a_run(job, inputs, where)
+        except ValueError as error:
+            beyond.append(str(error))
+            continue
+        runs.append(make_run(job, fields, id=name, where=where))
+    if not runs:
+        raise ValueError(beyond[0])
+    if beyond:
+        say(f"{len(beyond)} of {len(found)} runs are left out, which verify cannot run; the first: {beyond[0]}")
     return unique(runs, str(path))
 
 
-def _of_a_run(job: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _of_a_run(job: str, inputs: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of a run of a sized job. ValueError where no run steps it."""
+    if job == "full":
+        try:
+            return full_run.run_fields(inputs)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
     known = input_names(job)
     return {key: value for key, value in inputs.items() if key in known}
+
+
+def _sized(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A run, or a row of its results, with the inputs of the job that sizes it; None where none does."""
+    return full_run.sized(row) if row["job"] == "full" else dict(row)
 
 
 def write_back(options: argparse.Namespace, runs: Sequence[Run], rows: Mapping[str, Mapping[str, Any]]) -> str:
@@ -160,17 +184,24 @@ def write_back(options: argparse.Namespace, runs: Sequence[Run], rows: Mapping[s
     if options.sheet is not None:
         report = workbook.write_columns(options.write, options.sheet, settled, columns())
         return workbook.backup_words(report, options.write)
-    sized = [row for row in settled if not _beyond(row)]
-    if len(sized) < len(settled):
-        beyond = ", ".join(row["id"] for row in settled if _beyond(row))
+    rows_sized = _all_sized(settled)
+    if len(rows_sized) < len(settled):
+        known = {row["id"] for row in rows_sized}
+        beyond = ", ".join(row["id"] for row in settled if row["id"] not in known)
         say(f"not written, since no formula knows their settings or model: {beyond}")
-    job = workbook.job_of(options.write, {name: declared(name) for name in SWEEPS})
-    return workbook.backup_words(workbook.write_results(options.write, sized, declared(job)), options.write)
+    job = workbook.job_of(options.write, {name: sizing(name) for name in JOBS})
+    return workbook.backup_words(workbook.write_results(options.write, rows_sized, sizing(job)), options.write)
+
+
+def _all_sized(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that formulas know, with the inputs of the job that sizes each."""
+    found = (_sized(row) for row in rows if not _beyond(row))
+    return [row for row in found if row is not None]
 
 
 def _beyond(row: Mapping[str, Any]) -> bool:
     """Whether no formula knows the step of a run, so that the Validation sheet could not predict it."""
-    model = declared(row["job"]).accepted
+    model = sizing(row["job"]).accepted
     try:
         model({"base_model": row["base_model"]})
     except ValueError:
@@ -192,13 +223,13 @@ def writable(options: argparse.Namespace, runs: Sequence[Run]) -> None:
     if options.sheet is not None:
         workbook.check_columns(options.write, options.sheet, rows, columns())
         return
-    job = workbook.job_of(options.write, {name: declared(name) for name in SWEEPS})
+    job = workbook.job_of(options.write, {name: sizing(name) for name in JOBS})
     other = next((run for run in runs if run.job != job), None)
     if other is not None:
         raise ValueError(f"--write is {options.write}, a workbook of {job} runs; the run {other.id} is of {other.job}")
     if options.backend == "cpu":
         raise ValueError("--write is given with --backend cpu, which has no figures of a GPU; use trace or cuda")
-    workbook.check_results(options.write, [row for row in rows if not _beyond(row)], declared(job))
+    workbook.check_results(options.write, _all_sized(rows), sizing(job))
 
 
 def verify(options: argparse.Namespace) -> int:
@@ -374,10 +405,11 @@ def _shown(value: float | None, digits: int = 4) -> str:
 
 def predicted(run: Run) -> tuple[float, float] | None:
     """Allocated peak and upper estimate of reserved in GB by the formulas; None where they have none for the run."""
-    if run.job == "full" or any(run[key] != SETTINGS[key][0] for key in BEYOND_FORMULAS):
+    known = None if any(run[key] != SETTINGS[key][0] for key in BEYOND_FORMULAS) else _sized(run.as_row())
+    if known is None:
         return None
-    formulas = declared(run.job)
-    inputs = {key: value for key, value in run.inputs.items() if key in formulas.inputs}
+    formulas = sizing(run.job)
+    inputs = {key: value for key, value in known.items() if key in formulas.inputs}
     try:
         values = formulas.size(("traced_peak_allocated_gb", "traced_total_reserved_gb"), **inputs)
     except ValueError:  # a model that is not sized yet

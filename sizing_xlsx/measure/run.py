@@ -89,6 +89,15 @@ def declared(job: str) -> Job:
 
 
 @lru_cache(maxsize=4)
+def sizing(job: str) -> Job:
+    """The formulas that size the runs of a job; those of full fine-tuning in words of their own, see full_run.py."""
+    from .. import jobs
+    from ..presets.catalogue import load_presets
+
+    return jobs.plain_job(job, load_presets())
+
+
+@lru_cache(maxsize=4)
 def input_names(job: str) -> tuple[str, ...]:
     """The inputs of a job that a run states."""
     known = declared(job).inputs

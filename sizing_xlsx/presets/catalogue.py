@@ -130,6 +130,12 @@ RECIPES = {
     "narrow_state": "flag",  # 8-bit moments of bitsandbytes, which keep those of embeddings in 32 bit
     "paged": "flag",
     "traced": "flag",
+    "runs_ddp": "flag",  # on one card, and with the state on each of several
+    "runs_fsdp": "flag",
+    "runs_zero_1_2": "flag",
+    "runs_zero_3": "flag",
+    "run_storage": "text?",  # how a run of verify stores its weights, and its optimizer; empty where it has none such
+    "run_optimizer": "text?",
     "source": "text",
     "note": "text?",
 }
@@ -321,7 +327,7 @@ STACK_UNITS = {
 }
 RECIPE_UNITS = {
     **{column: "bytes per parameter" for column in RECIPES if column.endswith("_bytes")},
-    **dict.fromkeys(("narrow_state", "paged", "traced"), "switch"),
+    **dict.fromkeys((column for column, kind in RECIPES.items() if kind == "flag"), "switch"),
 }
 FORM_PARTS = {  # of layer_forms.toml, those that formulas look up: part -> widths
     "norms": ("d", "one"),

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from .. import __version__
 from ..formula.job import Job
-from ..jobs import JOBS, make_job, plain_job
+from ..jobs import FUNCTION_JOBS, JOBS, make_job, plain_job
 from ..paths import presets_folder
 from ..presets.catalogue import Presets
 from . import figures

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..formula.declare import Choice
 from ..formula.domains import allowed
 from ..formula.render import public_name
+from ..measure import full_run
 from ..measure.run import BEYOND_FORMULAS, NOT_OF_A_RUN, OF_A_STACK, SETTINGS
+from ..measure.run import input_names as run_names
 from ..presets.csv_file import NUMBER, WHOLE, read_cell, read_lines
 from ..presets.names import one_line, shown
 from .jobtable import NOT_GIVEN as NOT_GIVEN
@@ -89,7 +91,7 @@ def input_names(job: Job) -> dict[str, str]:
 def read_results(path: Path, jobs: Mapping[str, Job] | None = None, unsized: Collection[str] = ()) -> list[OwnRun]:
     """The rows of a results file in their order, those that are not used with the reason.
 
-    jobs: name -> job whose runs the file may hold; both jobs of the product unless given. unsized: names of models
+    jobs: name -> job whose runs the file may hold; those that have a workbook unless given. unsized: names of models
     that are known but have no formulas; their rows are not used. Of several rows with one id and backend the last
     is used. Raises ValueError, one sentence with the file, the line, the column, the
     value and what would be right.
@@ -163,31 +165,41 @@ def _row(
         raise ValueError(
             f'{where}, column peak_allocated_bytes is ""; it should be a whole number of bytes where the outcome is ok'
         )
-    inputs = {} if reason else _inputs(path, where, cells, jobs[found["job"]])
+    words = cells
+    if found["job"] == "full" and not reason and cells.get("parameter_storage"):
+        _check_columns(path, cells, run_names("full"), "full")
+        words = full_run.sized(cells) or {}
+        reason = "" if words else "unknown_setting"
+    inputs = {} if reason else _inputs(path, where, words, jobs[found["job"]], whole=words is cells)
     if outcome == "oom":
         found |= {"peak_allocated_bytes": None, "peak_reserved_bytes": None}
     return OwnRun(where, inputs=inputs, skipped=reason, **found)
 
 
-def _inputs(path: Path, where: str, cells: Mapping[str, str], job: Job) -> dict[str, Any]:
-    """The inputs that a row gives, each held against its declaration."""
-    inputs: dict[str, Any] = {}
-    for key in inputs_used(job, PREDICTIONS):
-        if key not in cells:
-            if key in NOT_OF_A_RUN or key.startswith(OF_A_STACK):
-                continue
+def _check_columns(path: Path, cells: Mapping[str, Any], names: Iterable[str], job: str) -> None:
+    """ValueError where a results file has no column for an input that a run of a job states."""
+    for key in names:
+        if key not in cells and key not in NOT_OF_A_RUN and not key.startswith(OF_A_STACK):
             raise ValueError(
-                f"{one_line(str(path))}, line 1 lacks the column {key}, an input of {job.name}; "
+                f"{one_line(str(path))}, line 1 lacks the column {key}, an input of {job}; "
                 "a column for each input should be there, empty where a run takes the worked job's value"
             )
-        text = cells[key].strip()
+
+
+def _inputs(path: Path, where: str, cells: Mapping[str, Any], job: Job, *, whole: bool) -> dict[str, Any]:
+    """The inputs that a row gives, each held against its declaration. whole: there is a column for each of them."""
+    inputs: dict[str, Any] = {}
+    if whole:
+        _check_columns(path, cells, inputs_used(job, PREDICTIONS), job.name)
+    for key in inputs_used(job, PREDICTIONS):
+        text = str(cells.get(key, "")).strip()
         if not text or (job.inputs[key].optional and text.casefold() == NOT_GIVEN):
             continue
         try:
             inputs[key] = job.accepted({key: _value(job, key, text)})[key]
         except ValueError:
             raise ValueError(
-                f"{where}, column {key} is {shown(cells[key])}; it should be {allowed(job, key)}, or empty"
+                f"{where}, column {key} is {shown(str(cells[key]))}; it should be {allowed(job, key)}, or empty"
             ) from None
     return inputs
 

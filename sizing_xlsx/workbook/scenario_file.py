@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..formula.job import Job
 
 
-OWN_INPUT = {"lora": "base_storage_format", "training": "parameter_storage"}  # that no other job has
+# An input that no other job has.
+OWN_INPUT = {"lora": "base_storage_format", "training": "parameter_storage", "full": "training_recipe"}
 
 
 class PlannedJob(NamedTuple):

@@ -104,7 +104,7 @@ def rebuild(
 
 
 class _Build(NamedTuple):
-    """What both workbooks are made from. given: files of own models and cards that are named at this build."""
+    """What the workbooks are made from. given: files of own models and cards that are named at this build."""
 
     presets: Presets
     folder: Path | None
