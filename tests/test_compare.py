@@ -29,6 +29,7 @@ JOBS: dict[str, list[dict[str, Any]]] = {
         {"verdict_basis": "Published", "batch_size": 64, "other_tenants_gb": 3},
         {"base_model": "mistralai/Mixtral-8x7B-v0.1", "base_storage_format": "nf4 / fp4, block 64, no double quant"},
     ],
+    "full": [{"gpu_count": 8}, {"base_model": "Qwen/Qwen2.5-1.5B", "sharding_stage": "FSDP full shard"}],
     "training": [{}, {"batch_size": 1024, "activation_checkpointing": "On"}, {"compute_precision": "fp32"}],
 }
 

@@ -23,7 +23,7 @@ from sizing_xlsx import lora
 from sizing_xlsx.cli import main
 from sizing_xlsx.formula.declare import Choice, Number
 from sizing_xlsx.formula.render import column_name, public_name
-from sizing_xlsx.jobs import job
+from sizing_xlsx.jobs import JOBS, job
 from sizing_xlsx.measure.command import runs_of_workbook
 from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook.build import write_book
@@ -35,9 +35,7 @@ from sizing_xlsx.workbook.template import load_template
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*xtension is not supported:UserWarning")
 SHOWN = {"fits": "Fits", "tight": "Tight", "does not fit": "Does not fit"}
-MAIN = {
-    name: [column["input"] for column in load_template(name)["scenarios"]["columns"]] for name in ("lora", "training")
-}
+MAIN = {name: [column["input"] for column in load_template(name)["scenarios"]["columns"]] for name in JOBS}
 ROUNDS = {"Formualizer": 4, "LibreOffice": 2}  # how often all rows are filled anew
 EVERY = {"Formualizer": 1, "LibreOffice": 7}  # the slower engine tries a part of the wrong values
 
@@ -652,7 +650,7 @@ def typed_card(plan: Path, cells: Mapping[str | None, Any] = {}) -> None:
     write(plan, 1, gpu_choice="Rack 7")
 
 
-@pytest.mark.parametrize(("command", "of"), [("lora", "training"), ("training", "lora")])
+@pytest.mark.parametrize(("command", "of"), [("lora", "training"), ("training", "full"), ("full", "lora")])
 def test_the_workbook_of_the_other_job_is_named(
     command: str, of: str, books: dict[str, Book], capsys: pytest.CaptureFixture[str]
 ) -> None:

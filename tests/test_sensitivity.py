@@ -56,6 +56,11 @@ AXES: dict[str, list[tuple[str, str, list[Any], list[Any]]]] = {
         ("gpu_choice", "batch_size", ["NVIDIA L4", "NVIDIA B200"], [1, 64, 4096]),
         ("compute_precision", "optimizer_choice", ["fp32", "bf16 autocast"], ["Adam", "8-bit Adam"]),
     ],
+    "full": [
+        ("gpu_count", "sharding_stage", [2, 8, 64], ["DDP", "ZeRO-2", "FSDP full shard"]),
+        ("base_model", "training_recipe", ["Qwen/Qwen2.5-1.5B", "meta-llama/Llama-3.1-70B"],
+         ["pure bf16 AdamW", "bf16 + bnb AdamW8bit / PagedAdamW8bit"]),
+    ],
 }  # fmt: skip
 
 
@@ -83,11 +88,18 @@ def test_every_crossing_is_the_job_with_both_values(opened: Opened) -> None:
 WRONG = (0, 2.5, -1, 65_537, 1e9, "8", "eight", "*", "#N/A", "=1+1")
 
 
+def with_numbers(opened: Opened) -> None:
+    """Sequence against batch: the workbook of full fine-tuning opens on cards against stages."""
+    if opened.book.name == "full":
+        choose(opened, "sequence_length", "batch_size", [512, 1024, 2048, 4096], [1, 2, 4, 8])
+
+
 def sentence(opened: Opened) -> str:
     return str(opened["Sensitivity", 2, 2])
 
 
 def test_a_wrong_value_is_marked_and_nothing_else(opened: Opened) -> None:
+    with_numbers(opened)
     good = grids(opened)[0]
     for wrong in WRONG if isinstance(opened.engine, Formualizer) else WRONG[4:5]:
         opened.engine.set("Sensitivity_Column_3", wrong)
@@ -102,6 +114,8 @@ def test_a_wrong_value_is_marked_and_nothing_else(opened: Opened) -> None:
 
 
 def test_an_empty_value_is_no_fault_and_further_faults_are_counted(opened: Opened) -> None:
+    opens_on = sentence(opened)
+    with_numbers(opened)
     whole = sentence(opened)
     opened.engine.set("Sensitivity_Row_2", None)
     opened.engine.recalculate()
@@ -112,7 +126,7 @@ def test_an_empty_value_is_no_fault_and_further_faults_are_counted(opened: Opene
     right = "enter a whole number from 1 to 1,048,576. 2 more wrong."
     assert sentence(opened) == f"Down the rows, value 1: Sequence length is many; {right}"
     as_opened(opened)
-    assert sentence(opened) == whole
+    assert sentence(opened) == opens_on
 
 
 def test_axes_that_are_none_are_marked(opened: Opened) -> None:

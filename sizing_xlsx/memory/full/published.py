@@ -21,7 +21,7 @@ published_shared_bytes = Constant(
 published_score_factor = Constant(5, "bytes per value", "Published: a score of a head", _PAPER, "published")
 published_boundary_bytes = Constant(2, "bytes per value", "Published: input of a recomputed layer", _PAPER, "published")
 published_overhead_gb = Constant(
-    3, "GB", "Published overhead", "2 to 4 GB: context, buffers, fragments", "published", Number(0, 1000)
+    3, "GB", "Published overhead", "2 to 4 GB: buffers, fragments", "published", Number(0, 1000)
 )
 
 
@@ -65,7 +65,7 @@ def published_allocated(model_state: Any, published_peak_activations: Any) -> An
 
 @term("bytes", source=_ARTICLE)
 def published_allowance(published_overhead_gb: Any, bytes_per_gb: Any) -> Any:
-    """Context, buffers and fragments."""
+    """Buffers and fragments."""
     return published_overhead_gb * bytes_per_gb
 
 
@@ -85,3 +85,15 @@ def nameplate_gb(gpus: Any, gpu_row: Any, bytes_per_gb: Any) -> Any:
 def published_fits_label(published_reserved: Any, nameplate_gb: Any, bytes_per_gb: Any) -> Any:
     """1 when the published total is within what the label says, whatever others hold of the card."""
     return when(published_reserved <= nameplate_gb * bytes_per_gb, 1, 0)
+
+
+@term("GB", source=_ARTICLE)
+def published_others_gb(used_by_others_gb: Any) -> Any:
+    """What else is on the card beside the published total: the context and driver, and other programs."""
+    return used_by_others_gb
+
+
+@term("switch", source=_ARTICLE)
+def published_fits_usable(published_reserved: Any, published_capacity: Any) -> Any:
+    """1 when the published total is within the usable capacity less what else is on the card."""
+    return when(published_reserved <= published_capacity, 1, 0)

@@ -87,3 +87,9 @@ def published_peak_activations(
 def published_peak_temporaries(published_moment: Any, published_temporaries: Any) -> Any:
     """The update's temporaries, when the optimizer step sets the published peak."""
     return choose(published_moment, 0, 0, 0, published_temporaries)
+
+
+@term("GB", source=_ARTICLE)
+def published_others_gb(other_tenants_gb: Any) -> Any:
+    """What others take beside the published total, which holds the context itself."""
+    return other_tenants_gb

@@ -51,9 +51,9 @@ def published_holds_static(rests_on_traced: Any, published_allocated: Any, exact
 
 
 @term("GB", label="Used by others, beside the total")
-def others_beside_total_gb(rests_on_traced: Any, used_by_others_gb: Any, other_tenants_gb: Any) -> Any:
-    """What is taken off the capacity: the published total holds the context already, the traced one does not."""
-    return when(rests_on_traced > 0, used_by_others_gb, other_tenants_gb)
+def others_beside_total_gb(rests_on_traced: Any, used_by_others_gb: Any, published_others_gb: Any) -> Any:
+    """What is taken off the capacity: the traced total never holds the context, a published one may."""
+    return when(rests_on_traced > 0, used_by_others_gb, published_others_gb)
 
 
 @term("bytes")
@@ -63,9 +63,9 @@ def capacity_available(gpu_usable_capacity_gb: Any, others_beside_total_gb: Any,
 
 
 @term("bytes")
-def published_capacity(gpu_usable_capacity_gb: Any, other_tenants_gb: Any, bytes_per_gb: Any) -> Any:
-    """What the published total is compared with: usable capacity less other programs."""
-    return (gpu_usable_capacity_gb - other_tenants_gb) * bytes_per_gb
+def published_capacity(gpu_usable_capacity_gb: Any, published_others_gb: Any, bytes_per_gb: Any) -> Any:
+    """What the published total is compared with: usable capacity less what is not in it."""
+    return (gpu_usable_capacity_gb - published_others_gb) * bytes_per_gb
 
 
 @term("count")
