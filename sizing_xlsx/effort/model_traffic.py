@@ -27,7 +27,7 @@ ring_volume = Constant(2, "count", "Sent for each value reduced", "reduce-scatte
 expert_exchanges = Constant(2, "count", "Exchanges of an expert layer, one way", _EXPERTS, "published")
 
 
-@term("count", source=BUBBLE)
+@term("share", source=BUBBLE)
 def pipeline_bubble(pipeline_parallel: Any, gradient_accumulation: Any) -> Any:
     """Time that a stage waits, for each hour of work: (stages - 1) / micro-batches of an update."""
     return (pipeline_parallel - 1) / gradient_accumulation
@@ -122,17 +122,22 @@ def exchange_between_nodes(tensor_parallel: Any, copies_of_weights: Any, gpus_pe
 
 
 @term("count", source=_SHARDED)
+def further_reductions(sharding_stages: Any, stage_row: Any, gradient_accumulation: Any) -> Any:
+    """Micro-batches after the first whose gradients are reduced apart: where cards share the gradients."""
+    return sharding_stages.shards_gradients[stage_row] * (gradient_accumulation - 1)
+
+
+@term("count", source=_SHARDED)
 def update_volume(
     parameters_sharded: Any,
-    sharding_stages: Any,
-    stage_row: Any,
     sharded_volume: Any,
     replicated_volume: Any,
+    further_reductions: Any,
     gradient_accumulation: Any,
 ) -> Any:
     """Values that a card sends for each parameter and update: what is sharded is sent for each micro-batch."""
-    repeated = sharding_stages.shards_gradients[stage_row] * (gradient_accumulation - 1)
-    return when(parameters_sharded > 0, sharded_volume * gradient_accumulation, replicated_volume + repeated)
+    gathered = sharded_volume * gradient_accumulation
+    return when(parameters_sharded > 0, gathered, replicated_volume + further_reductions)
 
 
 @term("bytes")

@@ -90,13 +90,13 @@ least_price = Constant(
 one_year = Constant(1, "years", "One year", "definition", "definition")
 
 
-@term("currency", source=IN_DOLLARS)
+@term("currency", source=IN_DOLLARS, label="Purchase in force")
 def paid_purchase_price(purchase_price: Any, purchase_price_usd: Any, exchange_rate: Any) -> Any:
     """A card bought: as entered, in the currency; else the assumed dollars at the exchange rate."""
     return given(purchase_price, purchase_price_usd * exchange_rate)
 
 
-@term("currency per kWh", source=IN_DOLLARS)
+@term("currency per kWh", source=IN_DOLLARS, label="Power price in force")
 def paid_power_price(power_price: Any, power_price_usd: Any, exchange_rate: Any) -> Any:
     """A kWh: as entered, in the currency; else the assumed dollars at the exchange rate."""
     return given(power_price, power_price_usd * exchange_rate)

@@ -149,19 +149,19 @@ def card_rent(billed_gpu_hours: Any, billed_price: Any) -> Any:
     return billed_gpu_hours * billed_price
 
 
-@term("currency per GB", source=IN_DOLLARS)
+@term("currency per GB", source=IN_DOLLARS, label="Storage price in force")
 def paid_storage_price(storage_price: Any, storage_price_usd: Any, exchange_rate: Any) -> Any:
     """A GB on disk for a month: as entered, in the currency; else the assumed dollars at the exchange rate."""
     return given(storage_price, storage_price_usd * exchange_rate)
 
 
-@term("currency per GB", source=IN_DOLLARS)
+@term("currency per GB", source=IN_DOLLARS, label="Transfer price in force")
 def paid_transfer_price(transfer_price: Any, transfer_price_usd: Any, exchange_rate: Any) -> Any:
     """A GB that leaves: as entered, in the currency; else the assumed dollars at the exchange rate."""
     return given(transfer_price, transfer_price_usd * exchange_rate)
 
 
-@term("currency per day", source=IN_DOLLARS)
+@term("currency per day", source=IN_DOLLARS, label="Rate of a day in force")
 def paid_engineering_rate(engineering_rate: Any, engineering_rate_usd: Any, exchange_rate: Any) -> Any:
     """A day of engineering: as entered, in the currency; else the assumed dollars at the exchange rate."""
     return given(engineering_rate, engineering_rate_usd * exchange_rate)

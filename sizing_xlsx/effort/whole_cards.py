@@ -52,7 +52,7 @@ def model_traffic_between() -> Any:
     return 0
 
 
-@term("count")
+@term("share")
 def pipeline_bubble() -> Any:
     """Time that stages of a pipeline wait, for each hour of work: none, as each card holds the whole job."""
     return 0

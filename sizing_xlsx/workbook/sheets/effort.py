@@ -67,7 +67,6 @@ def write(book: Book) -> None:
         if table.get("new_page"):
             breaks.append(row)
         row = _table(book, row, last, table)
-    breaks.append(row)
     row = _budget(book, row, last)
     breaks.append(row)
     row = _speeds(book, row, last)
