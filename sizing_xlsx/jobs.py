@@ -41,8 +41,8 @@ def modules(name: str) -> tuple[ModuleType, ...]:
     return (*shared, *(_lora() if name == "lora" else _training()))
 
 
-def beside(name: str) -> tuple[ModuleType, ...]:
-    """The formulas of a job's time and money, which stand beside those of its memory."""
+def beside(name: str) -> tuple[tuple[ModuleType, ...], ...]:
+    """The formulas of a job's time, and those of its money, which stand beside those of its memory."""
     from .effort import (
         adapter_work,
         all_trained,
@@ -52,9 +52,11 @@ def beside(name: str) -> tuple[ModuleType, ...]:
         encoder_work,
         full_work,
         hours,
+        model_traffic,
         own,
         price,
         rent,
+        stage_costs,
         throughput,
         tokens,
         whole_cards,
@@ -64,9 +66,10 @@ def beside(name: str) -> tuple[ModuleType, ...]:
     of_job = {
         "lora": (whole_cards, adapter_work),
         "training": (whole_cards, all_trained, encoder_work),
-        "full": (all_trained, full_work),
+        "full": (all_trained, full_work, model_traffic),
     }
-    return (tokens, *of_job[name], work, throughput, checkpoints, hours, communication, price, rent, own, budget)
+    time = (tokens, *of_job[name], work, throughput, checkpoints, hours, communication, budget)
+    return time, (price, rent, own, stage_costs)
 
 
 def _lora() -> tuple[ModuleType, ...]:

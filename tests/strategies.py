@@ -135,6 +135,10 @@ def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
         values["own_price_date"] = values["own_price_date"] or 46_251
     if values["currency_choice"] != "USD":
         values["currency_per_usd"] = values["currency_per_usd"] or 0.9
+    shares = ("own_mfu_low", "own_mfu_expected", "own_mfu_high")
+    if any(values[key] is not None for key in shares):
+        drawn = sorted(rng.uniform(0.001, 1) for _ in shares)
+        values.update(zip(shares, drawn, strict=True))
     least, most = values["least_gpu_hours_per_month"], values["most_gpu_hours_per_month"]
     if most is not None:
         values["least_gpu_hours_per_month"] = most if least is None else min(least, most)

@@ -150,6 +150,96 @@ def test_shared_weights_are_gathered_once_more(stage: str, values: int) -> None:
     assert of("full", "rows_per_update", **cards, tensor_parallel=2, gradient_accumulation=4) == 4 * 4
 
 
+CASES = ("training_hours_slow", "training_hours", "training_hours_fast")
+WIDE: list[tuple[str, dict[str, Any]]] = [
+    ("training", {"gpu_count": 2, "own_link_gb_per_second": 0.5}),
+    ("lora", {"gpu_count": 64, "own_network_gb_per_second": 0.001}),
+    ("full", {"gpu_count": 8, "sharding_stage": "ZeRO-3", "own_link_gb_per_second": 1}),
+    ("full", {"gpu_count": 16, "sharding_stage": "FSDP hybrid shard", "own_network_gb_per_second": 0.01}),
+    ("full", {"gpu_count": 16, "tensor_parallel": 8, "own_link_gb_per_second": 0.1}),
+]
+
+
+@pytest.mark.parametrize(("name", "asked"), WIDE)
+def test_training_takes_no_less_than_its_traffic(name: str, asked: dict[str, Any]) -> None:
+    slow, usual, fast, traffic, work, speed, tokens, told = of(
+        name, *CASES, "traffic_hours", "work_hours", "tokens_per_second", "processed_tokens", "work_binds", **asked
+    )
+    assert slow == usual == fast == traffic > work and told == 0
+    assert speed == pytest.approx(tokens / usual / 3600)
+    with pytest.warns(UserWarning, match="its traffic takes .* hours at the speed of its links and the work"):
+        job(name).size(training_tokens=10**9, **asked)
+    quick = {key: 1e6 for key in asked if key.startswith("own_")}
+    slow, usual, fast, work = of(name, *CASES, "work_hours", **asked | quick)
+    assert slow > usual == work > fast
+
+
+def test_a_measured_speed_has_its_traffic_in_it() -> None:
+    asked = {"gpu_count": 2, "own_link_gb_per_second": 0.001, "training_tokens": 10**8}
+    hours, told = of("training", "training_hours", "work_binds", measured_tokens_per_second=2000, **asked)
+    assert hours * 3600 == pytest.approx(50_000) and told == 0
+
+
+def test_a_network_that_is_not_entered_is_assumed_and_said_to_be() -> None:
+    said = "gpu_count is 16 with 8 to a node and without own_network_gb_per_second; 25.0 GB per second"
+    for name in WORKED:
+        with pytest.warns(UserWarning, match=said):
+            job(name).size(gpu_count=16, training_tokens=10**9)
+        entered, one_node, wide_node = (
+            of(name, "network_entered", gpu_count=count, **more)
+            for count, more in ((16, {"own_network_gb_per_second": 50}), (8, {}), (16, {"gpus_per_node": 16}))
+        )
+        assert (entered, one_node, wide_node) == (1, 1, 1)
+    slow_card = of("training", "network_gb_per_second", gpu_count=16, gpu_choice="NVIDIA T4")
+    assert slow_card == 16  # no more than half of its link
+
+
+def test_the_bubble_of_a_pipeline_lowers_the_share() -> None:
+    plain = of("full", "mfu_expected", gpu_count=8)
+    for stages, batches in ((2, 1), (4, 8), (8, 2)):
+        cards = {"gpu_count": 8, "pipeline_parallel": stages, "gradient_accumulation": batches}
+        bubble, share, own = of("full", "pipeline_bubble", "mfu_expected", "working_mfu_expected", **cards)
+        assert bubble == (stages - 1) / batches
+        assert share == pytest.approx(plain / (1 + bubble)) and own == pytest.approx(plain)
+        hours, least = of("full", "training_hours", "work_hours", own_mfu_expected=0.4, **cards)
+        assert (
+            hours == least == pytest.approx(of("full", "work_hours", gpu_count=8, own_mfu_expected=0.4) * (1 + bubble))
+        )
+
+
+def test_cards_that_share_a_model_send_activations() -> None:
+    """Llama 3 8B, 4,096 tokens, checkpointed, bf16: by hand."""
+    passed = 4096 * 4096 * 2  # S·B·d in bytes
+    tensor, exchange = of("full", "tensor_traffic", "update_traffic", gpu_count=4, tensor_parallel=4)
+    assert tensor == 32 * 6 * 2 * 3 / 4 * passed and exchange == 0
+    plain = of("full", "tensor_traffic", gpu_count=4, tensor_parallel=4, activation_checkpointing="Off")
+    assert plain == 32 * 4 * 2 * 3 / 4 * passed
+    staged = {"gpu_count": 8, "gradient_accumulation": 4}
+    assert of("full", "pipeline_traffic", **staged, pipeline_parallel=2) == 4 * passed
+    assert of("full", "pipeline_traffic", **staged, pipeline_parallel=4) == 2 * 4 * passed
+    assert of("full", "tensor_traffic", **staged, tensor_parallel=4, pipeline_parallel=2) == 4 * tensor / 2
+    rows = of("full", "sequence_traffic", gpu_count=2, sequence_parallel=2)
+    assert rows == 32 * 3 * (2048 * 2 * (4096 + 1024) * 2) / 2
+    mixture = {"base_model": "mistralai/Mixtral-8x7B-v0.1", "gpu_count": 8}
+    assert of("full", "expert_traffic", **mixture, expert_parallel=4) == 32 * 2 * 2 * 3 * 3 / 4 * passed
+    assert of("full", "tensor_traffic", "pipeline_traffic", "sequence_traffic", "expert_traffic") == (0, 0, 0, 0)
+
+
+def test_a_group_larger_than_a_node_sends_over_the_network() -> None:
+    results = ("node_traffic_gb", "network_traffic_gb", "update_traffic_gb", "exchange_gb", "tensor_traffic_gb")
+    near, far, both, exchange, tensor = of("full", *results, gpu_count=16, tensor_parallel=8)
+    assert (near, far, both) == (tensor, exchange, near + far) and min(near, far) > 0
+    near, far, _, exchange, _ = of("full", *results, gpu_count=16, sharding_stage="FSDP hybrid shard")
+    assert far == pytest.approx(near * 2 / 3 / 8) and exchange == near + far
+
+
+def test_what_is_sharded_is_sent_for_each_micro_batch() -> None:
+    count = of("full", "base_parameter_count")
+    for stage, values in (("DDP", 2), ("ZeRO-1", 2), ("ZeRO-2", 5), ("ZeRO-3", 12)):
+        sent = of("full", "update_traffic", gpu_count=8, sharding_stage=stage, gradient_accumulation=4)
+        assert sent == values * 2 * count, stage
+
+
 # ---------------------------------------------------------------------- files
 def test_a_checkpoint_is_twelve_bytes_a_parameter_and_its_weights_four() -> None:
     whole, weights, seconds, kept = of(
@@ -216,6 +306,64 @@ def test_owning_and_renting_meet_at_the_break_even() -> None:
     assert of("lora", "break_even_utilisation", **{**own, "own_price_per_hour": 0.5}) == "never"
 
 
+def test_owning_that_never_pays_says_so() -> None:
+    price = {"own_price_per_hour": 1, "own_price_date": "2026-08-17"}
+    both = ("break_even_utilisation", "break_even_hours")
+    assert of("lora", *both, **price, purchase_price=10**6) == ("never", "never")  # above 100%
+    assert of("lora", *both, **price | {"own_price_per_hour": 0}) == ("never", "never")
+    assert of("lora", *both, **price, power_price=50) == ("never", "never")
+    assert of("lora", *both, **price, purchase_price=0) == (0, 0)
+    assert of("lora", *both, gpu_choice="NVIDIA T4") == ("not known", "not known")
+    power, hourly = of("lora", "power_per_gpu_hour", "own_price_per_gpu_hour", purchase_price=0)
+    assert power == hourly > 0
+    for cost in (1_000, 60_000, 80_000, 10**7):
+        share = of("lora", "break_even_utilisation", **price | {"own_price_per_hour": 2}, purchase_price=cost)
+        assert share == "never" or 0 < share <= 1
+
+
+def test_unused_hours_of_a_reservation_are_paid_for() -> None:
+    price = {"own_price_per_hour": 2, "own_price_date": "2026-08-17", "reserved_discount": 0.4}
+    plain, reserved, half = (
+        of("lora", "card_rent", **price, billing_choice=kind, reserved_utilisation=use)
+        for kind, use in (("On demand", 0.5), ("Reserved", 1), ("Reserved", 0.5))
+    )
+    assert reserved == pytest.approx(plain * 0.6) and half == pytest.approx(plain * 0.6 / 0.5)
+    assert of("lora", "machine_price", **price, billing_choice="Reserved", reserved_utilisation=0.5) == 2 * 0.6 / 0.5
+
+
+ASSUMED = {  # figure: what it is without an entry, in dollars
+    "paid_storage_price": 0.1,
+    "paid_transfer_price": 0.09,
+    "paid_engineering_rate": 800,
+    "paid_purchase_price": 30_000,
+    "paid_power_price": 0.2,
+}
+
+
+@pytest.mark.parametrize(("figure", "dollars"), ASSUMED.items())
+def test_assumed_prices_are_dollars_and_entered_ones_the_currency(figure: str, dollars: float) -> None:
+    yen = {"currency_choice": "JPY", "currency_per_usd": 150}
+    assert of("lora", figure) == dollars
+    assert of("lora", figure, **yen) == pytest.approx(dollars * 150)
+    assert of("lora", figure, **yen, **{figure.removeprefix("paid_"): 7}) == 7
+
+
+def test_a_currency_multiplies_every_cost() -> None:
+    costs = ("rent_cost", "own_cost", "budget_cost", "storage_cost", "purchase_total", "month_at_floor")
+    more = {"transfer_gb": 10, "engineering_days": 2}
+    dollars, euros = of("full", *costs, **more), of("full", *costs, **more, currency_choice="EUR", currency_per_usd=0.9)
+    assert euros == pytest.approx([cost * 0.9 for cost in dollars])
+    same = of("full", "break_even_utilisation", currency_choice="EUR", currency_per_usd=0.9)
+    assert same == pytest.approx(of("full", "break_even_utilisation"))
+
+
+def test_the_shares_stay_in_order_around_an_entered_one() -> None:
+    three = ("mfu_low", "mfu_expected", "mfu_high")
+    for entered in (0.01, 0.3, 0.55, 0.9):
+        low, usual, high = of("lora", *three, own_mfu_expected=entered)
+        assert low <= usual == entered <= high
+
+
 def test_listed_prices_are_dollars_and_turn_into_the_currency() -> None:
     euro = {"currency_choice": "EUR", "currency_per_usd": 0.9}
     assert of("lora", "price_per_gpu_hour", **euro) == pytest.approx(2.95 * 0.9)
@@ -245,13 +393,18 @@ def test_the_budget_has_four_stages_and_says_how_much_is_debugging() -> None:
 # ---------------------------------------------------------------------- bad input
 @pytest.mark.parametrize(("given", "said"), [
     ({"own_price_per_hour": -1}, "own_price_per_hour is -1; it must be a number from 0 to 100,000"),
-    ({"own_price_per_hour": 2}, "own_price_per_hour is entered without own_price_date"),
+    ({"own_price_per_hour": 2}, "own_price_per_hour is 2.00 without own_price_date; enter the day on which"),
     ({"own_utilisation": 1.2}, "own_utilisation is 1.2; it must be a number from 0.001 to 1"),
     ({"training_tokens": 0}, "training_tokens is 0; it must be a whole number from 1 to"),
-    ({"today_date": "2026-08-17", "deadline_date": "2026-08-01"}, "deadline_date is 16 days before today_date; it must not be before it"),
-    ({"deadline_date": "2026-08-01"}, "deadline_date is entered without today_date"),
+    ({"today_date": "2026-08-17", "deadline_date": "2026-08-01"}, "deadline_date is 2026-08-01, 16 days before today_date 2026-08-17; it must not be before it, so enter a later day"),
+    ({"deadline_date": "2026-08-01"}, "deadline_date is 2026-08-01 without today_date; enter the day of the plan"),
     ({"deadline_date": "soon"}, "deadline_date is 'soon'; it must be a date from 2000-01-01 to 2099-12-31"),
     ({"currency_choice": "EUR"}, "currency_choice is EUR without currency_per_usd"),
+    ({"own_mfu_low": 0.5, "own_mfu_expected": 0.4}, "own_mfu_low is 0.500, own_mfu_expected 0.400 and own_mfu_high 0."),
+    ({"own_mfu_high": 0.01}, "and own_mfu_high 0.010, the preset where none is entered; low must not be above expected"),
+    ({"reserved_utilisation": 1.01}, "reserved_utilisation is 1.01; it must be a number from 0.001 to 1"),
+    ({"purchase_price": -1}, "purchase_price is -1; it must be a number from 0 to"),
+    ({"training_examples": 0}, "training_examples is 0; it must be a whole number from 1 to"),
     ({"gpu_count": 0}, "gpu_count is 0; it must be a whole number from 1 to 1,0"),
     ({"least_gpu_hours_per_month": 9, "most_gpu_hours_per_month": 3}, "most_gpu_hours_per_month is 3"),
 ])  # fmt: skip
@@ -266,11 +419,39 @@ def test_a_wrong_entry_is_refused_in_one_sentence(
     assert main([name, *options]) == 2 and said in capsys.readouterr().err
 
 
+HOURS = ("run_hours", "training_hours", "gpu_hours", "billed_gpu_hours", "budget_hours", "quality_gb", "checkpoint_gb")
+OF_MONEY = [
+    {"own_price_per_hour": 2},
+    {"currency_choice": "EUR"},
+    {"least_gpu_hours_per_month": 9, "most_gpu_hours_per_month": 3},
+]
+
+
+@pytest.mark.parametrize("asked", OF_MONEY)
+@pytest.mark.parametrize("name", WORKED)
+def test_a_fault_of_money_withdraws_no_hours(name: str, asked: dict[str, Any]) -> None:
+    sized = job(name)
+    assert sized.size(HOURS, **asked) == sized.size(HOURS)
+    assert sized.size_many(asked, ["run_hours"])["run_hours"][0] > 0
+    with pytest.raises(ValueError, match=next(iter(asked)).split("_")[-1]):
+        sized.size(["rent_cost"], **asked)
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_a_fault_of_time_withdraws_hours_and_cost(name: str) -> None:
+    late = {"today_date": "2026-08-17", "deadline_date": "2026-08-01"}
+    for result in ("run_hours", "rent_cost"):
+        with pytest.raises(ValueError, match="deadline_date is 2026-08-01"):
+            job(name).size([result], **late)
+    assert job(name).size(["fit_verdict"], **late) == job(name).size(["fit_verdict"])
+
+
 @pytest.mark.parametrize("name", WORKED)
 def test_a_wrong_price_withdraws_no_verdict_on_memory(name: str) -> None:
     sized = job(name)
     asked = {"own_price_per_hour": 2}
     assert sized.size(["fit_verdict"], **asked) == sized.size(["fit_verdict"])
+    assert sized.size(HOURS, **asked) == sized.size(HOURS)
     assert sized.size_many(asked, ["peak_allocated_gb"])["peak_allocated_gb"][0] > 0
     with pytest.raises(ValueError, match="own_price_date"):
         sized.size(["rent_cost"], **asked)
@@ -279,7 +460,12 @@ def test_a_wrong_price_withdraws_no_verdict_on_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("lora", "store them word for word"), ("training", "from scratch wants 20")]
+    ("name", "said"),
+    [
+        ("lora", "store them word for word"),
+        ("training", "from scratch wants 20"),
+        ("full", "fewer than 0.01 for each of 8,030,261,248 parameters"),
+    ],
 )
 def test_few_tokens_are_warned_of_where_they_are_asked_about(name: str, said: str) -> None:
     with pytest.warns(UserWarning, match=said):
@@ -287,7 +473,9 @@ def test_few_tokens_are_warned_of_where_they_are_asked_about(name: str, said: st
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         job("lora").size(lora_rank=512, gpu_choice="NVIDIA H200 SXM")
-    with pytest.warns(UserWarning, match="deadline_date leaves 1 days"):
+    with pytest.warns(
+        UserWarning, match="deadline_date 2026-08-18 leaves 1 days from today_date 2026-08-17 and the run takes 4.8;"
+    ):
         job("training").size(today_date=date(2026, 8, 17), deadline_date=date(2026, 8, 18))
 
 
@@ -316,7 +504,12 @@ def test_memory_rests_on_nothing_of_time_and_money(name: str) -> None:
     memory = [key for key in sized.order if key not in sized.beside]
     assert sized.beside.isdisjoint(sized.needed(memory))
     assert not any(sized.inputs[key].follows_job for key in sized.beside if key in sized.inputs)
-    assert {module.__name__.rpartition(".")[2] for module in beside(name)} >= {"tokens", "hours", "rent", "own"}
+    assert {module.__name__.rpartition(".")[2] for layer in beside(name) for module in layer} >= {
+        "tokens",
+        "hours",
+        "rent",
+        "own",
+    }
 
 
 def test_python_and_the_command_line_tell_hours_and_cost(capsys: pytest.CaptureFixture[str]) -> None:

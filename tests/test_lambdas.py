@@ -202,13 +202,14 @@ def test_a_price_without_its_date_withdraws_the_cost_alone(short_books: dict[str
     opened = Typed(short_books["training"].path)
     model, card = short_books["training"].job.choices("base_model")[0], "NVIDIA H100 SXM5 80GB"
     calls = [f'=TRAIN_COST("{model}","{card}",1000000000)', f'=GPU_HEADROOM("{model}","{card}")']
+    calls += [f'=TRAIN_HOURS("{model}","{card}",1000000000)']
     before = opened.values(calls)
     opened.type("own_price_per_hour", short_books["training"], "4")
     broken = opened.values(calls)
     opened.type("own_price_date", short_books["training"], "45000")
     after = opened.values(calls)
-    assert broken == [ErrorValue("#VALUE!"), before[1]]
-    assert after[1] == before[1] and isinstance(after[0], float) and after[0] != before[0]
+    assert broken == [ErrorValue("#VALUE!"), *before[1:]]
+    assert after[1:] == before[1:] and isinstance(after[0], float) and after[0] != before[0]
 
 
 def test_two_functions_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -677,7 +677,7 @@ def constants_of(name: str) -> list[tuple[ModuleType, str]]:
     found = []
     folders = [getattr(sizing_xlsx.memory, folder) for folder in ("shared", name)]
     of_memory = [m for folder in folders for m in vars(folder).values() if isinstance(m, ModuleType)]
-    for module in (*of_memory, *beside(name)):
+    for module in (*of_memory, *(module for layer in beside(name) for module in layer)):
         for key, value in vars(module).items():
             if isinstance(value, Constant) and (key in job.constants or "preset_" + key in job.constants):
                 found.append((module, key))
@@ -687,7 +687,6 @@ def constants_of(name: str) -> list[tuple[ModuleType, str]]:
 # Constants that no figure of these jobs rests on, and why they are there.
 UNUSED_CONSTANTS = {
     "bytes_per_gib": "for readers who think in GiB: shown, not calculated with",
-    "sharded_volume": "of jobs whose cards share the parameters",
     **dict.fromkeys(
         ("least_speed", "least_duration", "least_link", "least_price"), "keeps what is not known from dividing by zero"
     ),

@@ -272,31 +272,47 @@ def test_a_sequence_beyond_the_model_is_a_warning_and_still_sized(opened: Opened
     assert (opened["Warnings_Raised"], opened["First_Warning"]) == (0, "none")
 
 
-# What is wrong with inputs of Time and cost, and what its sentence says: no verdict rests on them.
-OF_TIME_AND_COST: list[tuple[dict[str, Any], str]] = [
+# What is wrong with inputs of time, and what its sentence says: no verdict rests on them.
+OF_TIME: list[tuple[dict[str, Any], str]] = [
     ({"gpu_count": 0}, "Cards is 0; enter a whole number from 1 to 1,024."),
-    ({"own_utilisation": 1.2}, "Use of own cards is 1.2; enter a number from 0.001 to 1."),
     ({"training_tokens": "many"}, "Own tokens is many; enter a whole number from 1 to"),
     ({"deadline_date": 5}, "Deadline is no such day; enter a date from 2000-01-01 to 2099-12-31, or empty."),
     ({"deadline_date": "soon"}, "Deadline is soon; enter a date"),
-    ({"own_price_per_hour": 2}, "Own price is entered without Date of own price; enter the day"),
-    ({"today_date": 46_000, "deadline_date": 45_999}, "Deadline is 1 days before Today"),
+    ({"today_date": 46_000, "deadline_date": 45_999}, "Deadline is 2025-12-08, 1 days before Today 2025-12-09; it"),
+    ({"deadline_date": 46_030}, "Deadline is 2026-01-08 without Today; enter the day of the plan"),
+    (
+        {"own_mfu_low": 0.5, "own_mfu_expected": 0.4},
+        "Own share, low is 0.500, Own share, expected 0.400 and Own share, high 0.",
+    ),
+]
+# The same of money: no hours rest on them either.
+OF_COST: list[tuple[dict[str, Any], str]] = [
+    ({"own_utilisation": 1.2}, "Use of own cards is 1.2; enter a number from 0.001 to 1."),
+    ({"own_price_per_hour": 2}, "Own price is 2.00 without Date of own price; enter the day"),
+    ({"storage_price": -1}, "Storage price is -1; enter a number from 0 to 1,000, or empty."),
+    ({"currency_choice": "EUR"}, "Currency is EUR without Currency per USD; enter what one US dollar is worth"),
 ]
 
 
 def test_a_fault_of_time_and_cost_withdraws_these_alone(opened: Opened) -> None:
     """As in Python, where a wrong price leaves the verdict on memory as it is."""
-    memory, money = ["Fit_Verdict", "Checks_Failed", *RESULTS], ["Run_Hours", "Rent_Cost", "Checkpoint_GB"]
+    memory, time, money = (
+        ["Fit_Verdict", *RESULTS],
+        ["Run_Hours", "GPU_Hours", "Checkpoint_GB"],
+        ["Rent_Cost", "Own_Cost"],
+    )
     opened.type()
-    right = {name: opened[name] for name in memory}
-    assert all(isinstance(opened[name], float) for name in money)
-    for inputs, said in OF_TIME_AND_COST:
-        opened.type(inputs)
-        assert opened.differences(right) == [], inputs
-        assert opened["Time_And_Cost_Checks_Failed"] == 1, inputs
-        assert str(opened["First_Time_And_Cost_Fault"]).startswith(said), opened["First_Time_And_Cost_Fault"]
-        assert opened["Time and cost", 2, 2] == opened["Checks", 2, 2] == opened["First_Time_And_Cost_Fault"]
-        assert [name for name in money if not isinstance(opened[name], ErrorValue)] == [], inputs
+    assert all(isinstance(opened[name], float) for name in (*time, *money))
+    for faults, kept, gone in ((OF_TIME, memory, (*time, *money)), (OF_COST, (*memory, *time), money)):
+        opened.type()
+        right = {name: opened[name] for name in kept} | {"Checks_Failed": 0, "Time_And_Cost_Checks_Failed": 1}
+        right["Time_Checks_Failed"] = int(faults is OF_TIME)
+        for inputs, said in faults:
+            opened.type(inputs)
+            assert opened.differences(right) == [], inputs
+            assert str(opened["First_Time_And_Cost_Fault"]).startswith(said), opened["First_Time_And_Cost_Fault"]
+            assert opened["Time and cost", 2, 2] == opened["Checks", 2, 2] == opened["First_Time_And_Cost_Fault"]
+            assert [name for name in gone if not isinstance(opened[name], ErrorValue)] == [], inputs
     opened.type({"batch_size": 0})
     assert opened["First_Time_And_Cost_Fault"] == opened["First_Fault"] == opened["Time and cost", 2, 2]
     assert_as_built(opened)

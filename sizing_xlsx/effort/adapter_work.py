@@ -73,8 +73,8 @@ def exchanged_gradients(adapter_gradients: Any) -> Any:
 
 
 @check(
-    "run_tokens is {run_tokens}; that is fewer than one for each of the {trained_parameters} trained parameters, which"
-    " can then store them word for word: a lower rank, fewer targets or more data",
+    "run_tokens is {run_tokens:,.0f}; that is fewer than one for each of the {trained_parameters:,.0f} trained"
+    " parameters, which can then store them word for word: a lower rank, fewer targets or more data",
     fault=False,
 )
 @term("switch")

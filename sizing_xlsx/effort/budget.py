@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..formula.declare import Input, Number, Whole, term
-from ..formula.primitives import either, maximum
+from ..formula.primitives import maximum
 
 _STAGE = "Hours on the cards at most, as a share of the long run's; never less than a start-up."
 _KEPT = "Checkpoints of the stage that may be on disk at once."
@@ -79,39 +79,3 @@ def budget_hours(debugging_hours: Any, quality_hours: Any, long_run_hours: Any) 
 def debugging_share(debugging_hours: Any, budget_hours: Any, least_duration: Any) -> Any:
     """Share of debugging in all hours."""
     return debugging_hours / maximum(budget_hours, least_duration)
-
-
-@term("currency per hour")
-def machine_price(gpu_count: Any, billed_price: Any) -> Any:
-    """Price of all cards of the run for an hour."""
-    return gpu_count * billed_price
-
-
-@term("currency", label="Correctness")
-def correctness_cost(cost_known: Any, correctness_hours: Any, machine_price: Any) -> Any:
-    """Rent of the first stage at its limit."""
-    return either(cost_known > 0, correctness_hours * machine_price, "not known")
-
-
-@term("currency", label="Feasibility")
-def feasibility_cost(cost_known: Any, feasibility_hours: Any, machine_price: Any) -> Any:
-    """Rent of the second stage at its limit."""
-    return either(cost_known > 0, feasibility_hours * machine_price, "not known")
-
-
-@term("currency", label="Quality")
-def quality_cost(cost_known: Any, quality_hours: Any, machine_price: Any) -> Any:
-    """Rent of the third stage at its limit."""
-    return either(cost_known > 0, quality_hours * machine_price, "not known")
-
-
-@term("currency", label="Long run")
-def long_run_cost(cost_known: Any, long_run_hours: Any, machine_price: Any) -> Any:
-    """Rent of the last stage at its limit."""
-    return either(cost_known > 0, long_run_hours * machine_price, "not known")
-
-
-@term("currency", label="Budget")
-def budget_cost(cost_known: Any, budget_hours: Any, machine_price: Any, cost_beside_cards: Any) -> Any:
-    """All stages at their limits, and what is paid beside the cards."""
-    return either(cost_known > 0, budget_hours * machine_price + cost_beside_cards, "not known")

@@ -56,6 +56,9 @@ stalled_share = Input(
     "Share of the writing time in which training waits; 0 where files are written beside it.",
     follows_job=False,
 )
+dataset_gb = Input(
+    "GB", Number(0, 1e9), 100, "Data on disk", "Training set, base model, environment and logs.", follows_job=False
+)
 
 
 @term("bytes per parameter")

@@ -55,7 +55,7 @@ def exchanged_gradients(weight_gradients: Any) -> Any:
 
 
 @check(
-    "run_tokens is {run_tokens}; a model of {trained_parameters} parameters trained from scratch wants"
+    "run_tokens is {run_tokens:,.0f}; a model of {trained_parameters:,.0f} parameters trained from scratch wants"
     " {tokens_wanted_each} for each of them, or it learns less than a smaller one would",
     fault=False,
 )

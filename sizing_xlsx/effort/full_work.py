@@ -97,8 +97,8 @@ def exchanged_gradients(
 
 
 @check(
-    "run_tokens is {run_tokens}; that is fewer than {tokens_wanted_each} for each of {trained_parameters} parameters:"
-    " adapters learn as much from so few, and forget less",
+    "run_tokens is {run_tokens:,.0f}; that is fewer than {tokens_wanted_each:.2f} for each of {trained_parameters:,.0f}"
+    " parameters: adapters learn as much from so few, and forget less",
     fault=False,
 )
 @term("switch")

@@ -46,8 +46,24 @@ gpu_hours_between_interruptions = Input(
     "Card hours from one interruption to the next: some 50,000 in a large cluster, far fewer on spot machines.",
     follows_job=False,
 )
+idle_share = Input(
+    "share",
+    Number(0, 10),
+    0.1,
+    "Idle",
+    "Hours that cards are rented and do nothing, as a share of those of the run.",
+    follows_job=False,
+)
+failed_share = Input(
+    "share",
+    Number(0, 10),
+    0.1,
+    "Failed runs",
+    "Hours of runs that are thrown away, as a share of those of the run.",
+    follows_job=False,
+)
 today_date = Input(
-    "days",
+    "date",
     DAY,
     None,
     "Today",
@@ -56,7 +72,7 @@ today_date = Input(
     optional=True,
 )
 deadline_date = Input(
-    "days",
+    "date",
     DAY,
     None,
     "Deadline",
@@ -68,26 +84,68 @@ deadline_date = Input(
 
 @term("hours")
 def training_hours_slow(
-    processed_tokens: Any, slow_tokens_per_second: Any, least_speed: Any, speed_known: Any, seconds_per_hour: Any
+    speed_known: Any,
+    processed_tokens: Any,
+    slow_computed_per_second: Any,
+    least_speed: Any,
+    seconds_per_hour: Any,
+    binding_traffic_hours: Any,
 ) -> Any:
-    """Training alone at the low share; 0 where no speed is known."""
-    return speed_known * processed_tokens / maximum(slow_tokens_per_second, least_speed) / seconds_per_hour
+    """Training alone at the low share: its work or its traffic, whichever takes longer; 0 where no speed is known."""
+    work = processed_tokens / maximum(slow_computed_per_second, least_speed) / seconds_per_hour
+    return speed_known * maximum(work, binding_traffic_hours)
 
 
 @term("hours")
 def training_hours(
-    processed_tokens: Any, tokens_per_second: Any, least_speed: Any, speed_known: Any, seconds_per_hour: Any
+    speed_known: Any,
+    processed_tokens: Any,
+    computed_per_second: Any,
+    least_speed: Any,
+    seconds_per_hour: Any,
+    binding_traffic_hours: Any,
 ) -> Any:
-    """Training alone at the expected share; 0 where no speed is known."""
-    return speed_known * processed_tokens / maximum(tokens_per_second, least_speed) / seconds_per_hour
+    """Training alone as expected: its work or its traffic, whichever takes longer; 0 where no speed is known."""
+    work = processed_tokens / maximum(computed_per_second, least_speed) / seconds_per_hour
+    return speed_known * maximum(work, binding_traffic_hours)
 
 
 @term("hours")
 def training_hours_fast(
-    processed_tokens: Any, fast_tokens_per_second: Any, least_speed: Any, speed_known: Any, seconds_per_hour: Any
+    speed_known: Any,
+    processed_tokens: Any,
+    fast_computed_per_second: Any,
+    least_speed: Any,
+    seconds_per_hour: Any,
+    binding_traffic_hours: Any,
 ) -> Any:
-    """Training alone at the high share; 0 where no speed is known."""
-    return speed_known * processed_tokens / maximum(fast_tokens_per_second, least_speed) / seconds_per_hour
+    """Training alone at the high share: its work or its traffic, whichever takes longer; 0 where no speed is known."""
+    work = processed_tokens / maximum(fast_computed_per_second, least_speed) / seconds_per_hour
+    return speed_known * maximum(work, binding_traffic_hours)
+
+
+@term("tokens per second")
+def slow_tokens_per_second(
+    speed_known: Any, processed_tokens: Any, training_hours_slow: Any, seconds_per_hour: Any, least_duration: Any
+) -> Any:
+    """Tokens a second of all cards at the low share, waiting for traffic counted; 0 where no speed is known."""
+    return speed_known * processed_tokens / (maximum(training_hours_slow, least_duration) * seconds_per_hour)
+
+
+@term("tokens per second")
+def tokens_per_second(
+    speed_known: Any, processed_tokens: Any, training_hours: Any, seconds_per_hour: Any, least_duration: Any
+) -> Any:
+    """Tokens a second of all cards as expected, waiting for traffic counted; 0 where no speed is known."""
+    return speed_known * processed_tokens / (maximum(training_hours, least_duration) * seconds_per_hour)
+
+
+@term("tokens per second")
+def fast_tokens_per_second(
+    speed_known: Any, processed_tokens: Any, training_hours_fast: Any, seconds_per_hour: Any, least_duration: Any
+) -> Any:
+    """Tokens a second of all cards at the high share, waiting for traffic counted; 0 where no speed is known."""
+    return speed_known * processed_tokens / (maximum(training_hours_fast, least_duration) * seconds_per_hour)
 
 
 @term("share")
@@ -212,13 +270,25 @@ def gpu_hours(speed_known: Any, gpu_count: Any, occupied_hours: Any) -> Any:
     return either(speed_known > 0, gpu_count * occupied_hours, "not known")
 
 
-@term("days")
+@term("share")
+def billed_share(idle_share: Any, failed_share: Any) -> Any:
+    """Hours billed for each hour of the run: with those of failed runs and those of idling."""
+    return 1 + idle_share + failed_share
+
+
+@term("hours")
+def billed_gpu_hours(gpu_count: Any, occupied_hours: Any, billed_share: Any) -> Any:
+    """Card hours that are paid for, as expected."""
+    return gpu_count * occupied_hours * billed_share
+
+
+@term("date")
 def deadline_day(deadline_date: Any) -> Any:
     """The deadline, as sheets count days; 0 where none is entered."""
     return given(deadline_date, 0)
 
 
-@term("days")
+@term("date")
 def plan_day(today_date: Any) -> Any:
     """The day of the plan, as sheets count days; 0 where none is entered."""
     return given(today_date, 0)
@@ -248,14 +318,17 @@ def days_late(days_left: Any) -> Any:
     return maximum(0, 0 - days_left)
 
 
-@check("deadline_date is {days_late} days before today_date; it must not be before it")
+@check(
+    "deadline_date is {deadline_day}, {days_late} days before today_date {plan_day}; it must not be before it, so"
+    " enter a later day, or the day on which the plan is made"
+)
 @term("switch")
 def deadline_ahead(days_left: Any) -> Any:
     """1 when the deadline is not before today."""
     return when(days_left < 0, 0, 1)
 
 
-@check("deadline_date is entered without today_date; enter the day of the plan, as no formula reads the clock")
+@check("deadline_date is {deadline_day} without today_date; enter the day of the plan, as no formula reads the clock")
 @term("switch")
 def today_entered(deadline_day: Any, dates_entered: Any) -> Any:
     """1 when the deadline has a day that it is counted from."""
@@ -263,7 +336,8 @@ def today_entered(deadline_day: Any, dates_entered: Any) -> Any:
 
 
 @check(
-    "deadline_date leaves {days_left} days and the run takes {days_needed}; more or faster cards would help",
+    "deadline_date {deadline_day} leaves {days_left} days from today_date {plan_day} and the run takes"
+    " {days_needed:.1f}; more or faster cards would help",
     fault=False,
 )
 @term("switch")

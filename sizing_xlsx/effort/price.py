@@ -15,7 +15,7 @@ currency_per_usd = Input(
     Number(0.000001, 1e9),
     None,
     "Currency per USD",
-    "What one US dollar is worth in it: the listed prices are in dollars. Needed for every other currency.",
+    "What one US dollar is worth in it: listed and assumed prices are in dollars. Needed for every other currency.",
     follows_job=False,
     optional=True,
 )
@@ -29,7 +29,7 @@ own_price_per_hour = Input(
     optional=True,
 )
 own_price_date = Input(
-    "days",
+    "date",
     DAY,
     None,
     "Date of own price",
@@ -57,7 +57,7 @@ def entered_price(own_price_per_hour: Any, no_price: Any) -> Any:
     return given(own_price_per_hour, no_price)
 
 
-@term("days")
+@term("date")
 def entered_price_day(own_price_date: Any) -> Any:
     """The day of the own price, as sheets count days; 0 where it is not entered."""
     return given(own_price_date, 0)
@@ -70,7 +70,9 @@ def exchange_rate_entered(in_dollars: Any, entered_rate: Any) -> Any:
     return when((in_dollars <= 0) & (entered_rate <= 0), 0, 1)
 
 
-@check("own_price_per_hour is entered without own_price_date; enter the day on which that price was offered")
+@check(
+    "own_price_per_hour is {entered_price:.2f} without own_price_date; enter the day on which that price was offered"
+)
 @term("switch")
 def own_price_dated(entered_price: Any, entered_price_day: Any) -> Any:
     """1 when an own price has a date."""

@@ -5,6 +5,7 @@ from typing import Any
 from ..formula.declare import Choice, Constant, Input, Number, check, term
 from ..formula.primitives import either, given, when
 
+IN_DOLLARS = "the value entered, else the assumed one, in dollars"
 one_million_tokens = Constant(1e6, "tokens", "One million tokens", "definition", "definition")
 billing_choice = Input(
     "text",
@@ -30,32 +31,25 @@ reserved_discount = Input(
     "Off the price on demand. Three tenths is an assumption: enter your provider's.",
     follows_job=False,
 )
-idle_share = Input(
+reserved_utilisation = Input(
     "share",
-    Number(0, 10),
-    0.1,
-    "Idle",
-    "Hours that cards are rented and do nothing, as a share of those of the run.",
+    Number(0.001, 1),
+    1,
+    "Use of reserved cards",
+    "Share of the reserved hours in which they work for somebody; the others are paid for, too. 1 is an assumption.",
     follows_job=False,
-)
-failed_share = Input(
-    "share",
-    Number(0, 10),
-    0.1,
-    "Failed runs",
-    "Hours of runs that are thrown away, as a share of those of the run.",
-    follows_job=False,
-)
-dataset_gb = Input(
-    "GB", Number(0, 1e9), 100, "Data on disk", "Training set, base model, environment and logs.", follows_job=False
 )
 storage_price = Input(
     "currency per GB",
     Number(0, 1000),
-    0.1,
+    None,
     "Storage price",
-    "Of a GB for a month; 0.10 is an assumption. It is paid while machines are stopped, too.",
+    "Of a GB for a month, while machines are stopped, too. Empty: 0.10 USD, assumed.",
     follows_job=False,
+    optional=True,
+)
+storage_price_usd = Constant(
+    0.1, "USD per GB", "Storage price, where none is entered", "an order of size, for a planner to replace", "assumed"
 )
 storage_months = Input(
     "count",
@@ -76,10 +70,14 @@ transfer_gb = Input(
 transfer_price = Input(
     "currency per GB",
     Number(0, 1000),
-    0.09,
+    None,
     "Transfer price",
-    "Of a GB that leaves; 0.09 is an assumption.",
+    "Of a GB that leaves. Empty: 0.09 USD, assumed.",
     follows_job=False,
+    optional=True,
+)
+transfer_price_usd = Constant(
+    0.09, "USD per GB", "Transfer price, where none is entered", "an order of size, for a planner to replace", "assumed"
 )
 engineering_days = Input(
     "days",
@@ -92,10 +90,14 @@ engineering_days = Input(
 engineering_rate = Input(
     "currency per day",
     Number(0, 100_000),
-    800,
+    None,
     "Rate of a day",
-    "What a day of engineering costs; 800 is an assumption.",
+    "What a day of engineering costs. Empty: 800 USD, assumed.",
     follows_job=False,
+    optional=True,
+)
+engineering_rate_usd = Constant(
+    800, "USD per day", "Rate of a day, where none is entered", "an order of size, for a planner to replace", "assumed"
 )
 least_gpu_hours_per_month = Input(
     "hours",
@@ -129,22 +131,16 @@ def price_discount(billings: Any, billing_row: Any, spot_discount: Any, reserved
     return billings.spot[billing_row] * spot_discount + billings.reserved[billing_row] * reserved_discount
 
 
-@term("currency per hour")
-def billed_price(price_per_gpu_hour: Any, price_discount: Any) -> Any:
-    """The price of one card for an hour, after the discount."""
-    return price_per_gpu_hour * (1 - price_discount)
-
-
 @term("share")
-def billed_share(idle_share: Any, failed_share: Any) -> Any:
-    """Hours billed for each hour of the run: with those of failed runs and those of idling."""
-    return 1 + idle_share + failed_share
+def paid_use(billings: Any, billing_row: Any, reserved_utilisation: Any) -> Any:
+    """Hours used of those paid for: all, but of a reservation, which is paid for whether it is used or not."""
+    return 1 - billings.reserved[billing_row] * (1 - reserved_utilisation)
 
 
-@term("hours")
-def billed_gpu_hours(gpu_count: Any, occupied_hours: Any, billed_share: Any) -> Any:
-    """Card hours that are paid for, as expected."""
-    return gpu_count * occupied_hours * billed_share
+@term("currency per hour")
+def billed_price(price_per_gpu_hour: Any, price_discount: Any, paid_use: Any) -> Any:
+    """The price of one card for an hour that is used: after the discount, unused hours of a reservation on top."""
+    return price_per_gpu_hour * (1 - price_discount) / paid_use
 
 
 @term("currency")
@@ -153,22 +149,40 @@ def card_rent(billed_gpu_hours: Any, billed_price: Any) -> Any:
     return billed_gpu_hours * billed_price
 
 
+@term("currency per GB", source=IN_DOLLARS, label="Storage price in force")
+def paid_storage_price(storage_price: Any, storage_price_usd: Any, exchange_rate: Any) -> Any:
+    """A GB on disk for a month: as entered, in the currency; else the assumed dollars at the exchange rate."""
+    return given(storage_price, storage_price_usd * exchange_rate)
+
+
+@term("currency per GB", source=IN_DOLLARS, label="Transfer price in force")
+def paid_transfer_price(transfer_price: Any, transfer_price_usd: Any, exchange_rate: Any) -> Any:
+    """A GB that leaves: as entered, in the currency; else the assumed dollars at the exchange rate."""
+    return given(transfer_price, transfer_price_usd * exchange_rate)
+
+
+@term("currency per day", source=IN_DOLLARS, label="Rate of a day in force")
+def paid_engineering_rate(engineering_rate: Any, engineering_rate_usd: Any, exchange_rate: Any) -> Any:
+    """A day of engineering: as entered, in the currency; else the assumed dollars at the exchange rate."""
+    return given(engineering_rate, engineering_rate_usd * exchange_rate)
+
+
 @term("currency")
-def storage_cost(dataset_gb: Any, checkpoints_gb: Any, storage_price: Any, storage_months: Any) -> Any:
+def storage_cost(dataset_gb: Any, checkpoints_gb: Any, paid_storage_price: Any, storage_months: Any) -> Any:
     """Disks for data and checkpoints, while machines run and while they are stopped."""
-    return (dataset_gb + checkpoints_gb) * storage_price * storage_months
+    return (dataset_gb + checkpoints_gb) * paid_storage_price * storage_months
 
 
 @term("currency")
-def transfer_cost(transfer_gb: Any, transfer_price: Any) -> Any:
+def transfer_cost(transfer_gb: Any, paid_transfer_price: Any) -> Any:
     """What leaves the provider's network."""
-    return transfer_gb * transfer_price
+    return transfer_gb * paid_transfer_price
 
 
 @term("currency")
-def engineering_cost(engineering_days: Any, engineering_rate: Any) -> Any:
+def engineering_cost(engineering_days: Any, paid_engineering_rate: Any) -> Any:
     """Days of setting up."""
-    return engineering_days * engineering_rate
+    return engineering_days * paid_engineering_rate
 
 
 @term("currency")

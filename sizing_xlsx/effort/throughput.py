@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from ..formula.declare import Constant, Input, Number, term
-from ..formula.primitives import equal, given, when
+from ..formula.declare import Constant, Input, Number, check, term
+from ..formula.primitives import equal, given, maximum, minimum, when
 
 _SHARE = "reached shares: measured on one kind of card, assumed for the others"
+BUBBLE = "Narayanan et al. 2021, Efficient large-scale language model training on GPU clusters using Megatron-LM"
 one_tflops = Constant(1e12, "FLOP per second", "One TFLOP/s", "definition", "definition")
 own_peak_tflops = Input(
     "count",
@@ -21,7 +22,7 @@ own_mfu_low = Input(
     Number(0.001, 1),
     None,
     "Own share, low",
-    "Share of the peak that a slow run reaches (MFU); empty: the preset.",
+    "Share of the peak that cards of a slow run reach at work (MFU); empty: the preset, no more than is expected.",
     follows_job=False,
     optional=True,
 )
@@ -30,7 +31,7 @@ own_mfu_expected = Input(
     Number(0.001, 1),
     None,
     "Own share, expected",
-    "Share of the peak that the run is expected to reach (MFU); empty: the preset.",
+    "Share of the peak that cards are expected to reach at work (MFU), the bubble apart; empty: the preset.",
     follows_job=False,
     optional=True,
 )
@@ -39,7 +40,7 @@ own_mfu_high = Input(
     Number(0.001, 1),
     None,
     "Own share, high",
-    "Share of the peak that a fast run reaches (MFU); empty: the preset.",
+    "Share of the peak that cards of a fast run reach at work (MFU); empty: the preset, no less than is expected.",
     follows_job=False,
     optional=True,
 )
@@ -48,7 +49,7 @@ measured_tokens_per_second = Input(
     Number(0.001, 1e12),
     None,
     "Measured speed",
-    "Tokens a second of all cards together, padding included, from a trial run: it stands in place of the shares.",
+    "Of all cards together, padding included, from a trial run: in place of the shares, the bubble and the traffic.",
     follows_job=False,
     optional=True,
 )
@@ -104,22 +105,57 @@ def preset_mfu_high(
     return several_cards_share * when(speed_measured > 0, reached_shares.high[row], reached_shares.assumed_high[row])
 
 
-@term("share", label="Share of the peak, low")
-def mfu_low(own_mfu_low: Any, preset_mfu_low: Any) -> Any:
-    """Share of the peak reached at worst (model FLOP utilisation, with what checkpointing repeats)."""
-    return given(own_mfu_low, preset_mfu_low)
-
-
-@term("share", label="Share of the peak, expected")
-def mfu_expected(own_mfu_expected: Any, preset_mfu_expected: Any) -> Any:
-    """Share of the peak reached as expected (model FLOP utilisation, with what checkpointing repeats)."""
+@term("share", label="Share while at work, expected")
+def working_mfu_expected(own_mfu_expected: Any, preset_mfu_expected: Any) -> Any:
+    """Share of the peak that cards are expected to reach while they work, the bubble of a pipeline apart."""
     return given(own_mfu_expected, preset_mfu_expected)
 
 
+@term("share", label="Share while at work, low")
+def working_mfu_low(own_mfu_low: Any, preset_mfu_low: Any, working_mfu_expected: Any) -> Any:
+    """The same at worst: as entered, else the preset where that is below what is expected."""
+    return given(own_mfu_low, minimum(preset_mfu_low, working_mfu_expected))
+
+
+@term("share", label="Share while at work, high")
+def working_mfu_high(own_mfu_high: Any, preset_mfu_high: Any, working_mfu_expected: Any) -> Any:
+    """The same at best: as entered, else the preset where that is above what is expected."""
+    return given(own_mfu_high, maximum(preset_mfu_high, working_mfu_expected))
+
+
+@check(
+    "own_mfu_low is {working_mfu_low:.3f}, own_mfu_expected {working_mfu_expected:.3f} and own_mfu_high"
+    " {working_mfu_high:.3f}, the preset where none is entered; low must not be above expected, nor expected above high"
+)
+@term("switch")
+def shares_in_order(working_mfu_low: Any, working_mfu_expected: Any, working_mfu_high: Any) -> Any:
+    """1 when the low share is not above the expected one, nor that above the high one."""
+    out_of_order = (working_mfu_low > working_mfu_expected) | (working_mfu_expected > working_mfu_high)
+    return when(out_of_order, 0, 1)
+
+
+@term("share", source=BUBBLE)
+def pipeline_work_share(pipeline_bubble: Any) -> Any:
+    """What a pipeline keeps of the share that its cards reach: 1 where there is none."""
+    return 1 / (1 + pipeline_bubble)
+
+
+@term("share", label="Share of the peak, low")
+def mfu_low(working_mfu_low: Any, pipeline_work_share: Any) -> Any:
+    """Share of the peak reached at worst (MFU with what checkpointing repeats), the bubble counted."""
+    return working_mfu_low * pipeline_work_share
+
+
+@term("share", label="Share of the peak, expected")
+def mfu_expected(working_mfu_expected: Any, pipeline_work_share: Any) -> Any:
+    """Share of the peak reached as expected (MFU with what checkpointing repeats), the bubble counted."""
+    return working_mfu_expected * pipeline_work_share
+
+
 @term("share", label="Share of the peak, high")
-def mfu_high(own_mfu_high: Any, preset_mfu_high: Any) -> Any:
-    """Share of the peak reached at best (model FLOP utilisation, with what checkpointing repeats)."""
-    return given(own_mfu_high, preset_mfu_high)
+def mfu_high(working_mfu_high: Any, pipeline_work_share: Any) -> Any:
+    """Share of the peak reached at best (MFU with what checkpointing repeats), the bubble counted."""
+    return working_mfu_high * pipeline_work_share
 
 
 @term("tokens per second")
@@ -128,25 +164,25 @@ def peak_tokens_per_second(gpu_count: Any, card_peak_tflops: Any, one_tflops: An
     return gpu_count * card_peak_tflops * one_tflops / token_flop
 
 
-@term("tokens per second")
-def slow_tokens_per_second(measured_tokens_per_second: Any, peak_tokens_per_second: Any, mfu_low: Any) -> Any:
-    """Tokens a second of all cards at the low share, or as measured."""
+@term("tokens per second", label="Computed a second, slow")
+def slow_computed_per_second(measured_tokens_per_second: Any, peak_tokens_per_second: Any, mfu_low: Any) -> Any:
+    """Tokens a second that all cards compute at the low share, or as measured."""
     return given(measured_tokens_per_second, peak_tokens_per_second * mfu_low)
 
 
-@term("tokens per second")
-def tokens_per_second(measured_tokens_per_second: Any, peak_tokens_per_second: Any, mfu_expected: Any) -> Any:
-    """Tokens a second of all cards at the expected share, or as measured."""
+@term("tokens per second", label="Computed a second, expected")
+def computed_per_second(measured_tokens_per_second: Any, peak_tokens_per_second: Any, mfu_expected: Any) -> Any:
+    """Tokens a second that all cards compute at the expected share, or as measured."""
     return given(measured_tokens_per_second, peak_tokens_per_second * mfu_expected)
 
 
-@term("tokens per second")
-def fast_tokens_per_second(measured_tokens_per_second: Any, peak_tokens_per_second: Any, mfu_high: Any) -> Any:
-    """Tokens a second of all cards at the high share, or as measured."""
+@term("tokens per second", label="Computed a second, fast")
+def fast_computed_per_second(measured_tokens_per_second: Any, peak_tokens_per_second: Any, mfu_high: Any) -> Any:
+    """Tokens a second that all cards compute at the high share, or as measured."""
     return given(measured_tokens_per_second, peak_tokens_per_second * mfu_high)
 
 
 @term("switch")
-def speed_known(tokens_per_second: Any) -> Any:
+def speed_known(computed_per_second: Any) -> Any:
     """0 when neither the card's peak nor a measured speed is known: then nothing is said of time and cost."""
-    return when(tokens_per_second > 0, 1, 0)
+    return when(computed_per_second > 0, 1, 0)

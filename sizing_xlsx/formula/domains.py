@@ -89,9 +89,9 @@ def day_of(value: Any) -> Any:
     return (value - _DAY_0).days if type(value) is date else value
 
 
-def date_of(day: int) -> date:
+def date_of(day: float) -> date:
     """The date that sheets count as this day."""
-    return _DAY_0 + timedelta(days=day)
+    return _DAY_0 + timedelta(days=int(day))
 
 
 def plain_number(value: Any) -> int | float | None:

@@ -135,6 +135,7 @@ def _namespace(job: Job, keys: Iterable[str]) -> dict[str, Any]:
         "find": operator.getitem,
         "root": PRIMITIVES["root"].compute,
         "fixed": PRIMITIVES["fixed"].compute,
+        "iso": PRIMITIVES["iso"].compute,
         "round_up": PRIMITIVES["round_up"].compute,
         "round_down": PRIMITIVES["round_down"].compute,
         "round_": PRIMITIVES["round"].compute,

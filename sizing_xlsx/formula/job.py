@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from string import Formatter
 from types import ModuleType
 from typing import Any
 
@@ -26,8 +27,9 @@ class Job:
 
     name: what the job is called. modules: where its formulas stand; a name is unique among them.
     tables: the presets that formulas look things up in. defaults: of inputs that differ in this
-    job. opened_on: values that replace the defaults; `worked` keeps what they were. beside: further modules, whose
-    checks hold for what they themselves give and for nothing else: a wrong price withdraws no verdict on memory.
+    job. opened_on: values that replace the defaults; `worked` keeps what they were. beside: layers of further modules;
+    a check holds for its own layer and those after it and for nothing before: a wrong price withdraws no hours, and
+    a wrong deadline no verdict on memory.
     """
 
     def __init__(
@@ -37,7 +39,7 @@ class Job:
         tables: Mapping[str, Table],
         defaults: Mapping[str, Any] | None = None,
         opened_on: Mapping[str, Any] | None = None,
-        beside: Iterable[ModuleType] = (),
+        beside: Iterable[Iterable[ModuleType]] = (),
     ) -> None:
         self.name = name
         self.tables = dict(tables)
@@ -52,10 +54,12 @@ class Job:
         self.engines: dict[Any, Any] = {}
         for module in modules:
             self._collect(module)
-        known = {*self.inputs, *self.terms}
-        for module in beside:
-            self._collect(module)
-        self.beside = frozenset({*self.inputs, *self.terms} - known)
+        self.layers = dict.fromkeys((*self.inputs, *self.terms), 0)
+        for layer, others in enumerate(beside, 1):
+            for module in others:
+                self._collect(module)
+            self.layers |= dict.fromkeys({*self.inputs, *self.terms} - self.layers.keys(), layer)
+        self.beside = frozenset(key for key, layer in self.layers.items() if layer)
         self._set_defaults(defaults or {})
         self.worked = self.defaults()
         self._set_defaults(opened_on or {})
@@ -298,7 +302,7 @@ class Job:
         if found is None:
             values = self.reference(accepted)
             broken = next(key for key in self.rules_of(wanted) if not values[key])
-            raise ValueError(self.checks[broken].message.format_map({**values, **inputs}))
+            raise ValueError(self.told(broken, {**values, **inputs}))
         if results is None:
             from warnings import warn
 
@@ -338,10 +342,18 @@ class Job:
     def rules_of(self, results: tuple[str, ...]) -> tuple[str, ...]:
         """The checks whose failure withdraws these results."""
         if ("rules", results) not in self.engines:
-            faults = tuple(key for key, rule in self.checks.items() if rule.fault)
-            asked = not self.beside.isdisjoint(self.needed(results))
-            self.engines["rules", results] = faults if asked else self.fault_rules
+            deepest = max((self.layers.get(key, 0) for key in self.needed(results)), default=0)
+            self.engines["rules", results] = tuple(
+                key for key, rule in self.checks.items() if rule.fault and self.layers[key] <= deepest
+            )
         return self.engines["rules", results]  # type: ignore[no-any-return]
+
+    def told(self, check: str, values: Mapping[str, Any]) -> str:
+        """What is wrong, or worth knowing, in the words of a check; days as dates. values: of what it names."""
+        message = self.checks[check].message
+        named = (key for _, key, _, _ in Formatter().parse(message) if key)
+        days = {key: domains.date_of(values[key]) for key in named if self.unit_of(key) == "date"}
+        return message.format_map({**values, **days})
 
     def warnings(self, values: Mapping[str, Any], **inputs: Any) -> list[str]:
         """What a user should know about a job that size() accepted.
@@ -352,7 +364,7 @@ class Job:
         known = {**constants, **self.defaults(), **inputs, **values}
         asked = not self.beside.isdisjoint(inputs)
         return [
-            rule.message.format_map(known)
+            self.told(key, known)
             for key, rule in self.checks.items()
             if not rule.fault and (asked or key not in self.beside) and not values[key]
         ]

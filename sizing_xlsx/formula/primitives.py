@@ -52,6 +52,12 @@ def _fixed(value: float, digits: int) -> str:
     return f"{abs(rounded) if rounded == 0 else rounded:,}"
 
 
+def _iso(day: float) -> str:
+    from .domains import date_of
+
+    return date_of(day).isoformat()
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and bool(value == value)  # NaN, the absent value of a column, is not
 
@@ -104,6 +110,15 @@ PRIMITIVES: dict[str, Primitive] = {
     "round_down": Primitive("round_down({0}, {1})", "", "ROUNDDOWN({0},{1})", "{0} rounded down", _round_down),
     "round": Primitive("round_({0}, {1})", "", "ROUND({0},{1})", "{0} rounded", _round),
     "fixed": Primitive("fixed({0}, {1})", "", "FIXED({0},{1})", "{0}", _fixed),
+    "iso": Primitive(
+        "iso({0})",
+        "",
+        'YEAR({0})&"-"&IF(LEN(MONTH({0}))=1,"0","")&MONTH({0})&"-"&IF(LEN(DAY({0}))=1,"0","")&DAY({0})',
+        "{0}",
+        _iso,
+        (4,),
+        1,
+    ),
     "join": Primitive("''.join(({*},))", "", "{*&}", "{*}", lambda *parts: "".join(parts), (2,), 1),
     "shown": Primitive(
         "({1} if {0} else {2})",
@@ -216,6 +231,11 @@ def rounded(value: Any, digits: int) -> Any:
 def fixed(value: Any, digits: int) -> Any:
     """A number as words, with its thousands marked in the reader's own way."""
     return _digits("fixed", value, digits, "text")
+
+
+def dated(day: Any) -> Any:
+    """A day, as sheets count, in words: 2026-08-17. From 1 March 1900 on, before which programs disagree."""
+    return Expr("iso", (day,), "text") if isinstance(day, Expr) else _iso(day)
 
 
 def joined(*parts: Any) -> Any:

@@ -17,7 +17,7 @@ KINDS = frozenset((
 ))  # fmt: skip
 SINGULAR = {name[:-1]: name for name in ("seconds", "hours", "days", "years")}
 TIMES = ("seconds", "hours")
-RATES = {"kW": "kWh per hours"}  # units with a name of their own
+RATES = {"kW": "kWh per hours", "date": "days"}  # units with a name of their own; a date is a day as sheets count
 
 
 def kind_of(unit: str) -> str:

@@ -160,7 +160,7 @@ def run(job: Job, inputs: Mapping[str, Any], results: tuple[str, ...], block: in
             row = int(np.argmin(answer[key]))
             known = {**job.defaults(), **{k: _one(v, row) for k, v in columns.items()}}
             known.update(job.reference(known))
-            raise ValueError(f"row {row}: {job.checks[key].message.format_map(known)}")
+            raise ValueError(f"row {row}: {job.told(key, known)}")
     return {key: answer[key] for key in results}
 
 

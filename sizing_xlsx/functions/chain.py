@@ -56,14 +56,16 @@ def terms(
     choices: Sequence[str],
     fixed: Mapping[str, Any],
     part: str = "part",
+    rules: Sequence[str] | None = None,
 ) -> Terms:
     """What a call computes. results: trees over terms of the job. parameters: the inputs that vary.
 
     choices: those among them that are texts, and stand for the row of their table; each has a table on Lookups.
     fixed: the other inputs; those of the installation stay names. part: what columns of no term's own are called.
+    rules: checks that must hold for every result; all that hold for any, where they are not named.
     """
     asked_for = [name for tree in results for name in names_in(tree)]
-    broken_by = job.rules_of(tuple(name for name in asked_for if name in job.trees))
+    broken_by = job.rules_of(tuple(name for name in asked_for if name in job.trees)) if rules is None else rules
     wanted = [*asked_for, *broken_by]
     left, known = specialised(job, wanted, fixed, choices)
     rests_on = {key: frozenset((key,)) for key in parameters}
@@ -103,14 +105,14 @@ def terms(
         rule = replace(name_of(key, job.trees[key].unit), known)
         if rule.op != "number":
             passed.setdefault(alone(rule) or key, []).append(rule)
-    rules = tuple(hoisted(minimum(*some) if len(some) > 1 else some[0]) for some in passed.values())
+    held = tuple(hoisted(minimum(*some) if len(some) > 1 else some[0]) for some in passed.values())
     moving, renamed = _without_renamed(moving)
-    asked = tuple(replace(tree, renamed) for tree in (*ends, *rules))
+    asked = tuple(replace(tree, renamed) for tree in (*ends, *held))
     trees = _inlined(moving, asked)
     asked = _opened(asked, trees)
     _with_what_they_need(columns, left)
-    ends, rules = asked[: len(ends)], asked[len(ends) :]
-    return Terms(tuple(parameters), ends, rules, _ordered(trees, asked), columns)
+    ends, held = asked[: len(ends)], asked[len(ends) :]
+    return Terms(tuple(parameters), ends, held, _ordered(trees, asked), columns)
 
 
 def shared(chains: Sequence[Terms]) -> tuple[list[Terms], dict[str, Column]]:

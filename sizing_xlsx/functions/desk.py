@@ -165,15 +165,13 @@ class Desk:
     def contradiction(self, job: Job, inputs: Mapping[str, Any]) -> Fault:
         """What is wrong with a job that breaks a rule, in the words of its check."""
         rules = tuple(key for key, rule in job.checks.items() if rule.fault)
-        messages = {key: job.checks[key].message for key in rules}
-        named = {
-            field for text in messages.values() for _, field, _, _ in Formatter().parse(text) if field in job.trees
-        }
+        messages = [job.checks[key].message for key in rules]
+        named = {field for text in messages for _, field, _, _ in Formatter().parse(text) if field in job.trees}
         wanted = (*rules, *sorted(named))
         values = dict(zip(wanted, job.scalar(wanted)(**inputs), strict=True))
         constants = {key: constant.value for key, constant in job.constants.items()}
         broken = next(key for key in rules if not values[key])
-        words = messages[broken].format_map({**job.defaults(), **constants, **values, **inputs})
+        words = job.told(broken, {**job.defaults(), **constants, **values, **inputs})
         for argument, key in self.vocabulary.inputs.items():
             words = words.replace(f"{key} is ", f"{argument} is ")
         return Fault(WRONG, words)

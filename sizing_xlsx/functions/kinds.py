@@ -23,6 +23,11 @@ class OfRun(NamedTuple):
     terms: tuple[str, ...]
     known: str
 
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """All the terms that it rests on."""
+        return (self.known, *self.terms)
+
 
 class Picked(NamedTuple):
     """One of several terms, by the name that an argument gives. choices: as of that argument."""

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 
 FAILED = "Checks_Failed"  # how many checks of the job do
-TIME_FAILED = "Time_And_Cost_Checks_Failed"  # with those of what stands beside its memory
+TIME_FAILED = "Time_Checks_Failed"  # with those of its time
+COST_FAILED = "Time_And_Cost_Checks_Failed"  # with those of its money, too: all of them
 FORMULA_SIGNS = tuple("=+-@\t")  # how a text begins that a program may take for a formula
 
 

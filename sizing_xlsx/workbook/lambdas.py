@@ -42,6 +42,7 @@ SHORT = {"Plain": _FOUR, "Common": (*_FOUR, "lora_rank", "activation_checkpointi
 _RUN_INPUTS = (of_runs.TOKENS, *of_runs.RUN)  # what functions of a run alone take
 _WRONG = 'VALUE("x")'
 _NONE = -1.0  # in place of a figure that the deciding accounting has not
+_BROKEN = -2.0  # in place of one that a rule withdraws which others do not rest on
 
 
 class Plan(NamedTuple):
@@ -98,8 +99,9 @@ def plan(book: Book) -> Plan:
     of_run = {
         name: kind for name, function in registered().items() if isinstance(kind := function.formula, kinds.OfRun)
     }
-    known = [_if_known(job, kind) for kind in of_run.values()]
-    run = _chain(job, known, [*inputs, *_RUN_INPUTS], choices, "run_part")
+    shallowest = min((job.rules_of(kind.asked) for kind in of_run.values()), key=len)
+    known = [_if_known(job, kind, shallowest) for kind in of_run.values()]
+    run = _chain(job, known, [*inputs, *_RUN_INPUTS], choices, "run_part", rules=shallowest)
     (models, full, run, *others), columns = shared(
         [models, full, run, *(chain for chains in short.values() for chain in chains.values())]
     )
@@ -109,9 +111,13 @@ def plan(book: Book) -> Plan:
     return Plan(desk, job, keywords, inputs, choices, results, short, full, tuple(of_run), run, figures, columns)
 
 
-def _if_known(job: Job, kind: kinds.OfRun) -> Expr:
+def _if_known(job: Job, kind: kinds.OfRun, held: Sequence[str]) -> Expr:
+    """A figure of a run, _NONE where it is not known, _BROKEN where a rule is that is not among those held apart."""
     tree = kind.function(*map(job.symbol, kind.terms))
     known: Expr = when(job.symbol(kind.known) > 0, tree, literal(_NONE, tree.unit))
+    for rule in job.rules_of(kind.asked):
+        if rule not in held:
+            known = when(job.symbol(rule) > 0, known, literal(_BROKEN, tree.unit))
     return known
 
 
@@ -122,11 +128,12 @@ def _chain(
     choices: Sequence[str],
     part: str,
     made: Mapping[str, Any] | None = None,
+    rules: Sequence[str] | None = None,
 ) -> Terms:
-    """made: inputs that are not what the job has them be."""
+    """made: inputs that are not what the job has them be. rules: as of terms()."""
     fixed = {key: value for key, value in job.worked.items() if job.inputs[key].follows_job and key not in inputs}
     fixed |= made or {}
-    return terms(job, results, inputs, [key for key in inputs if key in choices], fixed, part)
+    return terms(job, results, inputs, [key for key in inputs if key in choices], fixed, part, rules)
 
 
 def _results(desk: Desk, job: Job) -> dict[tuple[str, str], Expr]:
@@ -452,12 +459,13 @@ def _is_common(plan: Plan) -> str:
 
 
 def _of_run(plan: Plan, function: Function) -> str:
-    """A figure of the run; #N/A where what it rests on is not known."""
+    """A figure of the run; #N/A where what it rests on is not known, #VALUE! where a rule for it alone is broken."""
     arguments, foreign = _arguments(plan)
     what = str(plan.runs.index(function.name) + 1)
     call = _handed(plan, function, RUN, what, [*arguments, *_RUN_INPUTS, *foreign], {})
     m = p("m_")
-    return _declared(function, let([("m_", call)], f"IF(ISERROR({m}),{m},IF({m}={_NONE:.15g},NA(),{m}))"))
+    known = f"IF({m}={_NONE:.15g},NA(),IF({m}={_BROKEN:.15g},{_WRONG},{m}))"
+    return _declared(function, let([("m_", call)], f"IF(ISERROR({m}),{m},{known})"))
 
 
 def _picked(plan: Plan, lookups: Lookups, function: Function, formula: kinds.Picked) -> str:

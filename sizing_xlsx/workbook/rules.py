@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .book import FAILED, TIME_FAILED
+from .book import COST_FAILED, FAILED, TIME_FAILED
 from .jobtable import DEEPEST_NESTING, LONGEST_FORMULA, nesting
 from .lambda_rules import lambda_names, lint_lambdas
 from .lint import lint
@@ -12,7 +12,7 @@ from .sheets import compare, lookups, search
 from .sheets.workings import BOUNDARIES
 
 _GENERATED = (BOUNDARIES, compare.WORKINGS, search.TITLE, lookups.TITLE)  # inverse questions, specialised formulas
-_GUARDS = tuple(f"IF({failed}>0," for failed in (FAILED, TIME_FAILED))
+_GUARDS = tuple(f"IF({failed}>0," for failed in (FAILED, TIME_FAILED, COST_FAILED))
 
 
 def exempt(sheet: str, cell: str, formula: str) -> bool:

@@ -93,7 +93,7 @@ VOCABULARY: Mapping[str, str] = {
         title{title} units* formats* sentences* steps* tables*
         tiles.run tiles.run_note tiles.cards tiles.cards_note tiles.rent tiles.own tiles.tokens tiles.file
         tiles.file_note
-        budget.name budget.note* budget.columns[6] budget.total budget.rows* budget.all*
+        budget.name budget.note* budget.columns* budget.total budget.rows* budget.all*
         speeds.name speeds.note speeds.columns[7] speeds.one{run,model} speeds.several{run,model,cards}
         speeds.source{source} speed_methods*
     """,
@@ -101,8 +101,10 @@ VOCABULARY: Mapping[str, str] = {
         title pass empty error as_text traced_sum published_sum wrong_input{input,typed,allowed} no_day
         choice.name choice.allowed{as_typed} choice.wrong{name,typed,allowed}
         inputs.name inputs.columns[9] rules.name rules.columns[9] time_inputs.name time_rules.name
+        cost_inputs.name cost_rules.name
         warnings.name warnings.columns[9] results.name results.columns[9] results.failed results.count
-        results.time_failed results.warnings results.first_fault results.first_time_fault results.first_warning
+        results.time_failed results.cost_failed results.warnings results.first_fault
+        results.first_time_fault results.first_warning
     """,
     "overrides": """
         title sentence columns[6] job[2] installation[2] count source{source} source_evidence{source,evidence}
@@ -125,7 +127,7 @@ VOCABULARY: Mapping[str, str] = {
         subjects.adapters subjects.stack subjects.form subjects.resident subjects.layer subjects.mask subjects.kept
         subjects.activations subjects.published subjects.traced subjects.items subjects.allocator subjects.verdict
         subjects.tokens subjects.adapter_work subjects.encoder_work subjects.full_work subjects.whole_cards
-        subjects.all_trained
+        subjects.all_trained subjects.model_traffic subjects.stage_costs
         subjects.work subjects.throughput subjects.checkpoints subjects.hours subjects.communication subjects.price
         subjects.rent subjects.own subjects.budget subjects.figures subjects.recipe subjects.sharding subjects.state
         subjects.loss subjects.moments subjects.reserve subjects.taken

@@ -1,7 +1,7 @@
 """Live sentences: a template's text with {symbols} becomes a tree, so that a cell holds it and Python evaluates it.
 
 In a template: "{batch_size:0} rows" shows a number with 0 decimals, "{share:%}" a percentage, "{count:B2}" billions
-and "{count:M1}" millions with decimals, "{gpu_choice}" a text. A sentence may also be
+and "{count:M1}" millions with decimals, "{deadline_day:D}" a date, "{gpu_choice}" a text. A sentence may also be
 { switch = "checkpointing_on", on = "...", off = "..." } or { by = "verdict_case", cases = ["...", "..."] }.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..formula.expression import Expr, lift
-from ..formula.primitives import choose, fixed, joined, when
+from ..formula.primitives import choose, dated, fixed, joined, when
 
-_SLOT = re.compile(r"\{([a-z0-9_]+)(?::([0-4]|%[0-4]?|[BM][0-4]))?\}")
+_SLOT = re.compile(r"\{([a-z0-9_]+)(?::([0-4]|%[0-4]?|[BM][0-4]|D))?\}")
 _BRACE = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -74,7 +74,7 @@ def _plain(piece: str, text: str) -> str:
     """Text between symbols; a brace in it is a slip."""
     if "{" in piece or "}" in piece:
         raise ValueError(
-            f"the template says {text!r}; a symbol is written {{name}}, {{name:1}}, {{name:%}} or {{name:B2}}"
+            f"the template says {text!r}; a symbol is written {{name}}, {{name:1}}, {{name:%}}, {{name:B2}}, {{name:D}}"
         )
     return piece
 
@@ -82,6 +82,8 @@ def _plain(piece: str, text: str) -> str:
 def _shown(symbol: Expr, form: str, sym: Callable[[str], Expr]) -> Any:
     if not form:
         return symbol
+    if form == "D":
+        return when(symbol > 0, dated(symbol), "–")
     if form.startswith("%"):
         return joined(fixed(symbol * sym("percent_count"), int(form[1:] or 0)), "%")
     if form[0] in "BM":

@@ -1,13 +1,14 @@
 """Checks: each input held against what it may be, each rule between inputs, each sum; and the inputs in force.
 
 A faulty input is never used: what formulas read is #N/A while it is at fault, and the strip says CHECK INPUT. Inputs
-of time and money withdraw their own figures and no verdict: their checks stand below the others and count apart.
+of time withdraw its figures and the cost, and no verdict; those of money the cost alone. Their checks stand below the
+others and count apart.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formula.declare import Choice, Input, Whole
@@ -15,7 +16,7 @@ from ...formula.domains import allowed
 from ...formula.expression import Expr
 from ...formula.render import column_name, public_name, sheet_formula
 from .. import page
-from ..book import FAILED, TIME_FAILED, Raw
+from ..book import COST_FAILED, FAILED, TIME_FAILED, Raw
 from ..inputs import fault_formulas
 from ..jobtable import NOT_GIVEN
 from ..scenarios import AS_TYPED, CHOICE, KEYS, NAMED, input_area
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Checks"
+LAYERS = ("job", "time", "cost")  # of a job: faults of each withdraw its own figures and those of the ones after it
 SUMS = {"traced_items_add_up": "traced_sum", "published_items_add_up": "published_sum"}  # rule -> its words
 _FORMS = ("th", "th_r", "th_i", "th_r", "th_r", "th_r", "th_r", "th_r", "th_i")  # of a header
 _CHOICE = 4  # row of the job that is chosen, from 0
@@ -37,7 +39,8 @@ _FAULT, _IN_FORCE, _WORDS = 7, 8, 9  # columns H, I, J
 def write(book: Book) -> None:
     """One row a check; names Checks_Failed, Checks_Count, Warnings_Raised, First_Fault, First_Warning.
 
-    Of time and cost: Time_And_Cost_Checks_Failed and First_Time_And_Cost_Fault, which hold for all checks.
+    Time_Checks_Failed holds for those of the job and of its time, Time_And_Cost_Checks_Failed and
+    First_Time_And_Cost_Fault for all.
     """
     ws, styles, job, words = book.sheet(TITLE), book.styles, book.job, book.template["checks"]
     last = page.plain_sheet(
@@ -45,7 +48,7 @@ def write(book: Book) -> None:
         TITLE,
         title=words["title"],
         sentence=Raw(
-            f"=IF({TIME_FAILED}>0,First_Time_And_Cost_Fault,"
+            f"=IF({COST_FAILED}>0,First_Time_And_Cost_Fault,"
             f"IF(Warnings_Raised>0,First_Warning,{quoted(words['pass'])}))",
             first_warning(book) if open_warnings(book) else words["pass"],
         ),
@@ -54,23 +57,24 @@ def write(book: Book) -> None:
     assert first == _CHOICE
     _choice_row(book, row)
     row += 1
-    row = _input_rows(book, row, [key for key in job.inputs if key not in job.beside])
-    inputs = f"$H${first + 1}:$H${row}"
-    rules = {key: job.checks[key].message for key in job.fault_rules} | {key: words[SUMS[key]] for key in SUMS}
-    row = checked = _rule_rows(book, _header(book, row, last, words["rules"]), rules, inputs)
-    row = _header(book, row, last, words["inputs"] | words["time_inputs"])
-    row = _input_rows(book, row, [key for key in job.inputs if key in job.beside])
-    all_above = f"$H${first + 1}:$H${row}"
-    rules = {key: rule.message for key, rule in job.checks.items() if rule.fault and key in job.beside}
-    row = all_checked = _rule_rows(
-        book, _header(book, row, last, words["rules"] | words["time_rules"]), rules, all_above
-    )
+    ends, of_job = list[int](), ""
+    for layer, kind in enumerate(LAYERS):
+        if layer:
+            row = _header(book, row, last, words["inputs"] | words[f"{kind}_inputs"])
+        row = _input_rows(book, row, [key for key in job.inputs if job.layers[key] == layer])
+        above = f"$H${first + 1}:$H${row}"
+        rules = {k: rule.message for k, rule in job.checks.items() if rule.fault and job.layers[k] == layer}
+        if not layer:
+            rules |= {key: words[SUMS[key]] for key in SUMS}
+        row = _rule_rows(book, _header(book, row, last, words["rules"] | words.get(f"{kind}_rules", {})), rules, above)
+        ends.append(row)
+        of_job = of_job or above
     row = told = _header(book, row, last, words["warnings"])
     told_of = {key: rule.message for key, rule in job.checks.items() if not rule.fault and key not in job.beside}
-    row = _rule_rows(book, row, told_of, inputs)
+    row = _rule_rows(book, row, told_of, of_job)
     warnings = (told, row)
     page.formula_marks(ws, styles, (first, _FAULT, row - 1, _FAULT), f"=$H{first + 1}=1", "check")
-    row = _results(book, row, last, first, checked, all_checked, warnings)
+    row = _results(book, row, last, first, ends, warnings)
     page.print_area(ws, row, last)
 
 
@@ -196,7 +200,7 @@ def _allowed(book: Book, declared: Input, words: str, number: int) -> Any:
 def _as_entered(book: Book, declared: Input, number: int) -> str:
     """What was entered; where a number is wanted, a text that looks like one says that it is a text.
 
-    A number is no day in a sentence: functions that would write it as one depend on the reader's locale.
+    A number that is refused is no day in a sentence: programs disagree on those before March 1900.
     """
     typed = f"$C{number}"
     if isinstance(declared.domain, Choice):
@@ -243,20 +247,22 @@ def _told(book: Book, message: str) -> str:
 
 
 def shown_message(book: Book, message: str) -> str:
-    """A check's message for a template: labels in place of names, numbers without decimals, no quotes."""
+    """A check's message for a template: labels in place of names, as many decimals as it says, no quotes."""
 
     def slot(found: re.Match[str]) -> str:
         declared = book.job.inputs.get(found[1])
         word = declared is not None and isinstance(declared.domain, Whole) and declared.domain.word
-        plain = book.job.unit_of(found[1]) == "text" or word
-        return f"{{{found[1]}}}" if plain else f"{{{found[1]}:0}}"
+        unit = book.job.unit_of(found[1])
+        if unit == "text" or word:
+            return f"{{{found[1]}}}"
+        return f"{{{found[1]}:{'D' if unit == 'date' else found[2] or '0'}}}"
 
     def label(found: re.Match[str]) -> str:
         known = found[0] in book.job.inputs or found[0] in book.job.terms
         return book.label_of(found[0]) if known else found[0]
 
     text = re.sub(r"(?<![\w{])[a-z]+(?:_[a-z0-9]+)+(?![\w}:!])", label, message)
-    text = re.sub(r"\{([a-z0-9_]+)(?:![a-z])?\}", slot, text)
+    text = re.sub(r"\{([a-z0-9_]+)(?:![a-z])?(?::,?\.([0-4])f)?\}", slot, text)
     return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
@@ -272,27 +278,25 @@ def first_warning(book: Book) -> str:
     return _told(book, messages[0]) if messages else NOT_GIVEN
 
 
-def _results(
-    book: Book, row: int, last: int, first: int, checked: int, all_checked: int, warnings: tuple[int, int]
-) -> int:
-    """checked, all_checked: the row after the last check of the job, and of time and money too."""
+def _results(book: Book, row: int, last: int, first: int, ends: Sequence[int], warnings: tuple[int, int]) -> int:
+    """ends: the row after the last check of the job, of its time, and of its money."""
     put, styles, words = book.putter(book.sheet(TITLE)), book.styles, book.template["checks"]["results"]
     row = _header(book, row, last, words)
-    faults, wrong, all_faults, all_wrong = (
-        f"${column}${first + 1}:${column}${end}" for end in (checked, all_checked) for column in "HJ"
-    )
+    faults, time_faults, all_faults = (f"$H${first + 1}:$H${end}" for end in ends)
+    wrong, _, all_wrong = (f"$J${first + 1}:$J${end}" for end in ends)
     raised, told = (f"${column}${warnings[0] + 1}:${column}${warnings[1]}" for column in "HJ")
     raised_now, none = len(open_warnings(book)), quoted(NOT_GIVEN)
     for label, name, formula, value in (
         ("failed", FAILED, f"SUM({faults})", 0),
-        ("time_failed", TIME_FAILED, f"SUM({all_faults})", 0),
+        ("time_failed", TIME_FAILED, f"SUM({time_faults})", 0),
+        ("cost_failed", COST_FAILED, f"SUM({all_faults})", 0),
         ("count", "Checks_Count", f"COUNT({faults})", book.values["checks_count"]),
         ("warnings", "Warnings_Raised", f"SUM({raised})", raised_now),
         ("first_fault", "First_Fault", f"IF({FAILED}>0,INDEX({wrong},MATCH(1,{faults},0)),{none})", NOT_GIVEN),
         (
             "first_time_fault",
             "First_Time_And_Cost_Fault",
-            f"IF({TIME_FAILED}>0,INDEX({all_wrong},MATCH(1,{all_faults},0)),{none})",
+            f"IF({COST_FAILED}>0,INDEX({all_wrong},MATCH(1,{all_faults},0)),{none})",
             NOT_GIVEN,
         ),
         (

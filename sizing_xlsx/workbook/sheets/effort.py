@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formula.declare import Whole
+from ...formula.expression import Expr, names_in
 from ...formula.primitives import joined
 from ...formula.render import column_name
 from .. import page
-from ..book import TIME_FAILED, Raw
+from ..book import COST_FAILED, TIME_FAILED, Raw
 from ..inputs import typed_style, write_input
 from ..page import Tile
 from ..words import filled, quoted, sentence
-from .checks import shown_message
+from .checks import LAYERS, shown_message
 
 if TYPE_CHECKING:
     from ...formula.table import Table
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
 
 TITLE = "Time and cost"
 _LABEL, _VALUE, _UNIT, _HELP, _FIFTH, _WORDS = 1, 2, 3, 4, 5, 6
-_WARNINGS = {"few_tokens": "tokens_suffice", "late_run": "run_in_time"}  # sentence -> the check whose words it is
+_WARNINGS = {  # sentence -> the check whose words it is
+    "few_tokens": "tokens_suffice",
+    "late_run": "run_in_time",
+    "traffic_binds": "work_binds",
+    "network_assumed": "network_entered",
+    "link_missing": "link_entered",
+}
 _TILES = (  # words, figure, words of its unit; none: it is money
     ("run", "run_hours", "run_note"),
     ("cards", "gpu_hours", "cards_note"),
@@ -39,7 +46,8 @@ def say(book: Book) -> None:
     for key, text in book.template["effort"]["sentences"].items():
         book.say(key, sentence(text, book.sym))
     for _, key, _ in _TILES:
-        book.guards[key] = lambda content: book.guarded(content, "NA()", TIME_FAILED)
+        failed = _failed(book, book.sym(key))
+        book.guards[key] = lambda content, failed=failed: book.guarded(content, "NA()", failed)
 
 
 def write(book: Book) -> None:
@@ -52,14 +60,13 @@ def write(book: Book) -> None:
         if step.get("new_page"):
             breaks.append(row)
         row = _section(book, row, last, step, number)
-        for key in step["rows"]:
-            _entry(book, row, key)
+        for entry in _of_job(book, step["rows"]):
+            _entry(book, row, entry if isinstance(entry, str) else entry["row"])
             row += 1
     for table in words["tables"]:
         if table.get("new_page"):
             breaks.append(row)
         row = _table(book, row, last, table)
-    breaks.append(row)
     row = _budget(book, row, last)
     breaks.append(row)
     row = _speeds(book, row, last)
@@ -74,7 +81,7 @@ def _strip(book: Book, last: int) -> None:
         book.styles,
         last_column=last,
         title=filled(book.template["effort"]["title"], title=book.template["title"]),
-        sentence=book.guarded(sym("effort_told"), "First_Time_And_Cost_Fault", TIME_FAILED),
+        sentence=book.guarded(sym("effort_told"), "First_Time_And_Cost_Fault", COST_FAILED),
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[
@@ -84,9 +91,32 @@ def _strip(book: Book, last: int) -> None:
     )
 
 
-def _live(book: Book, tree: Any) -> Raw:
-    """A figure or a sentence, withdrawn while an input of memory, time or money is faulty."""
-    return book.shown(tree, failed=TIME_FAILED)
+def _failed(book: Book, tree: Expr) -> str:
+    """The checks that a figure or a sentence rests on: those of money count where money is in it."""
+    pending, seen = list(names_in(tree)), set[str]()
+    while pending:
+        if (key := pending.pop()) not in seen:
+            seen.add(key)
+            told = book.sentences.get(key)
+            pending.extend(names_in(told) if isinstance(told, Expr) else ())
+    money = LAYERS.index("cost")
+    return COST_FAILED if any(book.job.layers.get(key) == money for key in seen) else TIME_FAILED
+
+
+def _live(book: Book, tree: Expr) -> Raw:
+    """A figure or a sentence, withdrawn while an input of memory or time is faulty; where money is in it, of that."""
+    return book.shown(tree, failed=_failed(book, tree))
+
+
+def _said(book: Book, text: str) -> Any:
+    """A template's text, live where it names a figure."""
+    tree = sentence(text, book.sym)
+    return _live(book, joined(tree, "")) if isinstance(tree, Expr) else tree
+
+
+def _of_job(book: Book, rows: Sequence[Any]) -> list[Any]:
+    """The rows of a step or a table, without those that are of other jobs alone."""
+    return [row for row in rows if isinstance(row, str) or book.job.name in row.get("jobs", (book.job.name,))]
 
 
 def _section(book: Book, row: int, last: int, entry: Mapping[str, Any], number: Any = None) -> int:
@@ -113,9 +143,8 @@ def _unit(book: Book, unit: str) -> Any:
     """A unit as it is shown: none of a text or a switch, the currency's own name."""
     named = book.template["effort"]["units"].get(unit)
     if named is not None:
-        tree = sentence(named, book.sym)
-        return _live(book, joined(tree, ""))
-    return "" if unit == "text" else unit
+        return _said(book, named)
+    return "" if unit in ("text", "date") else unit
 
 
 def _shown(book: Book, unit: str) -> str:
@@ -132,9 +161,8 @@ def _entry(book: Book, row: int, key: str) -> None:
         write_input(book, ws, TITLE, row, _VALUE, key, styles.variant(typed_style(facts), **_typed_format(book, facts)))
     else:
         put(row, _VALUE, _live(book, book.sym(key)), styles.variant("calc0", format=_shown(book, facts.unit)))
-    unit = "" if getattr(getattr(facts, "domain", None), "day", False) else _unit(book, facts.unit)
     put(row, _LABEL, facts.label, styles["label"])
-    put(row, _UNIT, unit, styles["unit"])
+    put(row, _UNIT, _unit(book, facts.unit), styles["unit"])
     put(row, _HELP, facts.help, styles["help"])
 
 
@@ -152,7 +180,9 @@ def _head(book: Book, row: int, names: Sequence[str]) -> int:
     ws, styles = book.sheet(TITLE), book.styles
     ws.set_row(row, book.look["rows"]["header"])
     for column, text in enumerate(names, 1):
-        book.put(ws, row, column, text, styles["th" if column == 1 else "th_i" if column >= _FIFTH else "th_r"])
+        book.put(
+            ws, row, column, _said(book, text), styles["th" if column == 1 else "th_i" if column >= _FIFTH else "th_r"]
+        )
     return row + 1
 
 
@@ -161,7 +191,7 @@ def _table(book: Book, row: int, last: int, table: Mapping[str, Any]) -> int:
     ws, styles, job = book.sheet(TITLE), book.styles, book.job
     put = book.putter(ws)
     row = _head(book, _section(book, row, last, table), table["columns"])
-    for entry in table["rows"]:
+    for entry in _of_job(book, table["rows"]):
         form = "t" if entry.get("total") else "r"
         ws.set_row(row, book.look["rows"]["total" if form == "t" else "table"])
         put(row, _LABEL, entry["label"], styles[f"{form}_label"])
@@ -182,7 +212,7 @@ def _budget(book: Book, row: int, last: int) -> int:
     ws, styles, words = book.sheet(TITLE), book.styles, book.template["effort"]["budget"]
     put, stages = book.putter(ws), book.job.tables["budget_stages"]
     row = _head(book, _section(book, row, last, words), words["columns"])
-    put(row - 1, _FIFTH, words["columns"][4], styles["th_r"])
+    put(row - 1, _FIFTH, _said(book, words["columns"][4]), styles["th_r"])
     rows = [(stages.keys[entry["stage"] - 1], entry["cells"], entry["stage"]) for entry in words["rows"]]
     for label, cells, stage in (*rows, (words["total"], words["all"]["cells"], 0)):
         form = "r" if stage else "t"
