@@ -23,7 +23,6 @@ WORKED: dict[str, dict[str, Any]] = {
     },
 }
 JOBS = ("lora", "training", "full")  # each has a workbook
-FUNCTION_JOBS = ("lora", "training")  # those that the Excel functions size; the workbooks of these hold them
 BASES = {  # of a verdict: the total to keep within which capacity, and how a label says it
     "": ("total_to_size_against", "capacity_available", ""),
     "published_": ("published_reserved", "published_capacity", " by the published accounting"),

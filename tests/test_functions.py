@@ -18,7 +18,7 @@ from sizing_xlsx.functions import Fault, call, page, registered
 from sizing_xlsx.functions.desk import Desk
 from sizing_xlsx.functions.names import Names
 from sizing_xlsx.functions.signature import TABLE, described
-from sizing_xlsx.jobs import FUNCTION_JOBS, job
+from sizing_xlsx.jobs import JOBS, job
 from sizing_xlsx.presets.catalogue import load_presets
 
 ROOT = Path(__file__).parents[1]
@@ -237,8 +237,8 @@ def test_names_of_arguments_count_without_regard_to_case(capsys: pytest.CaptureF
 
 def test_arguments_that_only_another_job_has_are_left_out() -> None:
     desk = functions.default_desk()
-    of = {job: {one.name: one for one in described(registered()["GPU_FITS"], desk, job)} for job in FUNCTION_JOBS}
+    of = {job: {one.name: one for one in described(registered()["GPU_FITS"], desk, job)} for job in JOBS}
     assert "lora_rank" in of["lora"] and "lora_rank" not in of["training"]
-    assert (of["lora"]["job"].default, of["training"]["job"].default) == ("LoRA", "Training")
-    assert (of["lora"]["batch_size"].default, of["training"]["batch_size"].default) == ("8", "256")
+    assert [of[job]["job"].default for job in JOBS] == ["LoRA", "Training", "Full fine-tuning"]
+    assert [of[job]["batch_size"].default for job in JOBS] == ["8", "256", "1"]
     assert of["training"]["model"].allowed == "one of the 9 training models listed"

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from ..functions.desk import Desk
-from ..jobs import FUNCTION_JOBS
+from ..jobs import JOBS
 from ..presets.catalogue import Presets
 from ..presets.own import with_own
 from .files import Watched, write_whole
@@ -99,7 +99,7 @@ class Tenants:
             presets = _checked(self.base, made)
             self._check_entries(len(presets.own) - len(self.base.own))
             desk = Desk(presets)
-            for job in FUNCTION_JOBS:
+            for job in JOBS:
                 desk.job(job)
             made.rename(home / str(number))
         except OSError as error:

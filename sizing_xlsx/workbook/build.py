@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from .. import __version__
 from ..formula.job import Job
-from ..jobs import FUNCTION_JOBS, JOBS, make_job, plain_job
+from ..jobs import JOBS, make_job, plain_job
 from ..paths import presets_folder
 from ..presets.catalogue import Presets
 from . import figures
@@ -53,7 +53,6 @@ RESULTS = (
     "published_total_reserved_gb", "traced_peak_allocated_gb", "traced_total_reserved_gb", "largest_batch_size",
     "largest_sequence_length",
 )  # fmt: skip
-FUNCTION_JOBS = ("lora", "training", "full")  # whose workbooks hold the Excel functions, which size these jobs
 SHEETS = (
     "Start", "Sizing", "Compare", sharding.TITLE, "Levers", "Crossover", "Sensitivity", "Scenarios",
     effort.TITLE, "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
@@ -139,7 +138,6 @@ def write_book(
     """
     if functions not in PROVIDERS:
         raise ValueError(f"functions is {functions!r}; it must be one of {', '.join(PROVIDERS)}")
-    functions = functions if name in FUNCTION_JOBS else NO_ONE
     job = workbook_job(name, presets, opened_on)
     day = _data_date((folder or presets_folder()) / "release.toml")
     words = template["book"]
