@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from string import Formatter
 from types import ModuleType
 from typing import Any
 
@@ -296,15 +297,21 @@ class Job:
         accepted = self.accepted(inputs)
         found = self._found(wanted, accepted)
         if found is None:
-            values = self.reference(accepted)
-            broken = next(key for key in self.rules_of(wanted) if not values[key])
-            raise ValueError(self.checks[broken].message.format_map({**values, **inputs}))
+            rules = self.rules_of(wanted)
+            values = self.reference(accepted, rules)
+            raise ValueError(self.contradiction(next(key for key in rules if not values[key]), inputs))
         if results is None:
             from warnings import warn
 
             for told in self.warnings(found, **inputs):
                 warn(told, stacklevel=2)
         return found
+
+    def contradiction(self, rule: str, inputs: Mapping[str, Any]) -> str:
+        """What is wrong with a job that breaks a rule, and what would be right. inputs: as they were given."""
+        message = self.checks[rule].message
+        values = self.reference(self.accepted(inputs), names_of(message))
+        return message.format_map({**values, **inputs})
 
     def _found(self, wanted: tuple[str, ...], accepted: dict[str, Any]) -> dict[str, Any] | None:
         """The results of accepted inputs, None for a job that breaks a rule.
@@ -375,6 +382,11 @@ class Job:
         """The keys an input may take; empty when it is a number."""
         domain = self.inputs[input_name].domain
         return self.tables[domain.table].keys if isinstance(domain, Choice) else ()
+
+
+def names_of(message: str) -> tuple[str, ...]:
+    """The names that a message of a check holds in braces."""
+    return tuple(name for _, name, _, _ in Formatter().parse(message) if name)
 
 
 def _no_stray_numbers(tree: Expr) -> None:

@@ -1,0 +1,118 @@
+"""Distinct cells of a column as the formulas of a job take them, and what is wrong with the others."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..formula import domains
+from ..formula.declare import Choice, Whole
+from ..formula.job import Job
+from .rows import Array
+
+EXACT = 2.0**53  # whole numbers beyond may differ and yet be one float
+MOST_REMEMBERED = 100_000  # cells of an input
+
+
+class Read(NamedTuple):
+    """values: of each cell its number (NaN where absent) or the place of its text in `texts`. texts: None for numbers.
+
+    faults: place of a cell -> what is wrong with it; its value is then the default.
+    """
+
+    values: Array
+    texts: list[str] | None
+    faults: dict[int, str]
+
+
+def given(cell: Any, is_text: bool) -> Any:
+    """A cell as an argument of size(): a number where its text is one, unless the input takes texts."""
+    return domains.typed(cell) if isinstance(cell, str) and not is_text else cell
+
+
+def is_empty(cell: Any) -> bool:
+    """Whether a cell says nothing, so that the worked job's value holds."""
+    return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+class Reader:
+    """Reads the cells of one input of a job, and remembers those that take long."""
+
+    def __init__(self, job: Job, key: str) -> None:
+        self.job, self.key = job, key
+        self.declared = job.inputs[key]
+        self.is_text = isinstance(self.declared.domain, Choice)
+        self.known: dict[Any, tuple[Any, str]] = {}
+
+    def read(self, cells: list[Any]) -> Read:
+        """The cells as the formulas take them."""
+        return self._texts(cells) if self.is_text else self._numbers(cells)
+
+    def _texts(self, cells: list[Any]) -> Read:
+        places: dict[str, int] = {}
+        values = np.empty(len(cells), dtype=np.intp)
+        faults = {}
+        for at, cell in enumerate(cells):
+            text, fault = (self.declared.default, "") if is_empty(cell) else self._accepted(cell)
+            if fault:
+                faults[at] = fault
+            values[at] = places.setdefault(text, len(places))
+        return Read(values, list(places), faults)
+
+    def _numbers(self, cells: list[Any]) -> Read:
+        domain, default = self.declared.domain, self.declared.default
+        values = _plain(cells, default)
+        high = EXACT if isinstance(domain.high, str) else domain.high  # type: ignore[union-attr]
+        good = (values >= domain.low) & (values <= high) & (np.abs(values) < EXACT)  # type: ignore[union-attr]
+        if isinstance(domain, Whole):
+            good &= values == np.floor(values)
+        faults = {}
+        for at in np.flatnonzero(~good).tolist():
+            value, fault = (default, "") if is_empty(cells[at]) else self._accepted(cells[at])
+            if fault:
+                faults[at] = fault
+            values[at] = _number(value)
+        return Read(values, None, faults)
+
+    def _accepted(self, cell: Any) -> tuple[Any, str]:
+        """What a cell is taken for, and ""; the default, and what is wrong with it."""
+        try:
+            return self.known[type(cell), cell]
+        except (KeyError, TypeError):  # not met yet; or a list, which is no key
+            pass
+        try:
+            found = domains.accept(self.job, self.key, given(cell, self.is_text)), ""
+        except ValueError as error:
+            found = self.declared.default, str(error)
+        if len(self.known) >= MOST_REMEMBERED:
+            self.known.clear()
+        try:
+            self.known[type(cell), cell] = found
+        except TypeError:
+            pass
+        return found
+
+
+def _plain(cells: list[Any], default: Any) -> Array:
+    """The numbers that cells and texts are at a glance; NaN for all else."""
+    usual = _number(default)
+    texts = [usual if cell == "" else cell for cell in cells]
+    if set(map(type, texts)) <= {str, float, int}:
+        try:
+            return np.array([*map(float, texts)], dtype=float)
+        except (ValueError, OverflowError):
+            pass
+    return np.array([_glance(text) for text in texts], dtype=float)
+
+
+def _glance(cell: Any) -> float:
+    try:
+        return float(cell) if type(cell) in (str, float, int) else np.nan
+    except (ValueError, OverflowError):
+        return np.nan
+
+
+def _number(value: Any) -> float:
+    """A value as a column holds it: NaN where it is absent, or a word."""
+    return float(value) if isinstance(value, (int, float)) else np.nan
