@@ -67,7 +67,7 @@ def as_csv(sized: Sized) -> bytes:
     json = need("msgspec", "sweep").json
     if not len(sized.numbers):
         return b""
-    if sized.ids is not None and not all(isinstance(one, str) for one in sized.ids):
+    if sized.ids is not None and set(map(type, sized.ids)) != {str}:
         sized = sized._replace(ids=["" if one is None else str(one) for one in sized.ids])
     columns = [column.tolist() if isinstance(column, np.ndarray) else column for column in _columns(sized)]
     if not any(_UNSAFE.search("".join(column)) for column in columns if isinstance(column[0], str)):

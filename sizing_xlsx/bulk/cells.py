@@ -9,7 +9,7 @@ import numpy as np
 from ..formula import domains
 from ..formula.declare import Choice, Whole
 from ..formula.job import Job
-from .rows import Array
+from .rows import Array, Column
 
 EXACT = 2.0**53  # whole numbers beyond may differ and yet be one float
 MOST_REMEMBERED = 100_000  # cells of an input
@@ -31,11 +31,6 @@ def given(cell: Any, is_text: bool) -> Any:
     return domains.typed(cell) if isinstance(cell, str) and not is_text else cell
 
 
-def is_empty(cell: Any) -> bool:
-    """Whether a cell says nothing, so that the worked job's value holds."""
-    return cell is None or (isinstance(cell, str) and not cell.strip())
-
-
 class Reader:
     """Reads the cells of one input of a job, and remembers those that take long."""
 
@@ -45,31 +40,31 @@ class Reader:
         self.is_text = isinstance(self.declared.domain, Choice)
         self.known: dict[Any, tuple[Any, str]] = {}
 
-    def read(self, cells: list[Any]) -> Read:
+    def read(self, column: Column) -> Read:
         """The cells as the formulas take them."""
-        return self._texts(cells) if self.is_text else self._numbers(cells)
+        return self._texts(column) if self.is_text else self._numbers(column)
 
-    def _texts(self, cells: list[Any]) -> Read:
+    def _texts(self, column: Column) -> Read:
         places: dict[str, int] = {}
-        values = np.empty(len(cells), dtype=np.intp)
+        values = np.empty(len(column.cells), dtype=np.intp)
         faults = {}
-        for at, cell in enumerate(cells):
-            text, fault = (self.declared.default, "") if is_empty(cell) else self._accepted(cell)
+        for at, (cell, empty) in enumerate(zip(column.cells, column.empty.tolist(), strict=True)):
+            text, fault = (self.declared.default, "") if empty else self._accepted(cell)
             if fault:
                 faults[at] = fault
             values[at] = places.setdefault(text, len(places))
         return Read(values, list(places), faults)
 
-    def _numbers(self, cells: list[Any]) -> Read:
-        domain, default = self.declared.domain, self.declared.default
-        values = _plain(cells, default)
+    def _numbers(self, column: Column) -> Read:
+        domain = self.declared.domain
+        values = np.where(column.empty, _number(self.declared.default), column.numbers)
         high = EXACT if isinstance(domain.high, str) else domain.high  # type: ignore[union-attr]
         good = (values >= domain.low) & (values <= high) & (np.abs(values) < EXACT)  # type: ignore[union-attr]
         if isinstance(domain, Whole):
             good &= values == np.floor(values)
         faults = {}
-        for at in np.flatnonzero(~good).tolist():
-            value, fault = (default, "") if is_empty(cells[at]) else self._accepted(cells[at])
+        for at in np.flatnonzero(~(good | column.empty)).tolist():
+            value, fault = self._accepted(column.cells[at])
             if fault:
                 faults[at] = fault
             values[at] = _number(value)
@@ -92,25 +87,6 @@ class Reader:
         except TypeError:
             pass
         return found
-
-
-def _plain(cells: list[Any], default: Any) -> Array:
-    """The numbers that cells and texts are at a glance; NaN for all else."""
-    usual = _number(default)
-    texts = [usual if cell == "" else cell for cell in cells]
-    if set(map(type, texts)) <= {str, float, int}:
-        try:
-            return np.array([*map(float, texts)], dtype=float)
-        except (ValueError, OverflowError):
-            pass
-    return np.array([_glance(text) for text in texts], dtype=float)
-
-
-def _glance(cell: Any) -> float:
-    try:
-        return float(cell) if type(cell) in (str, float, int) else np.nan
-    except (ValueError, OverflowError):
-        return np.nan
 
 
 def _number(value: Any) -> float:

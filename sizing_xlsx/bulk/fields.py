@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from .layout import Layout
-from .rows import Array, Column, Rows
+from .rows import Array, Column, Packed, Rows
 
 WORD = 8
 LONGEST = 16 * WORD  # bytes of a cell that are compared as numbers
@@ -100,10 +100,7 @@ def _column(block: bytes, chars: Array, starts: Array, stops: Array) -> Column:
         key = (key ^ (key >> np.uint64(29))) * _MIXER + part
     codes, distinct = pd.factorize(key)
     if longest <= WORD:
-        packed = distinct.astype("<u8").tobytes()
-        return Column(
-            codes, [packed[at : at + WORD].rstrip(b"\0").decode() for at in range(0, len(packed), WORD)]
-        )
+        return Packed(codes, distinct)
     row = np.empty(len(distinct), dtype=np.intp)
     row[codes] = np.arange(len(codes))
     if any((part != part[row][codes]).any() for part in parts):  # two texts of one key

@@ -11,7 +11,7 @@ from ..formula.expression import names_in
 from ..formula.job import Job, names_of
 from ..formula.vector import evaluated
 from ..presets.catalogue import Presets
-from .cells import MOST_REMEMBERED, Reader, given, is_empty
+from .cells import MOST_REMEMBERED, Reader, given
 from .layout import JOBS, Layout, known_job, made, questions_in
 from .rows import Array, Column, Rows
 
@@ -54,7 +54,10 @@ class Sizer:
             self._size(self.layout.job, rows, at if at is None else at[sound], sized)
             return sized
         column = rows.columns["job"]
-        kinds = [self._kind(cell) for cell in column.cells]
+        kinds = [
+            self.layout.job if empty else _kind(cell)
+            for cell, empty in zip(column.cells, column.empty.tolist(), strict=True)
+        ]
         for name in JOBS:
             of_job = np.array([kind == name for kind in kinds], dtype=bool)[column.codes] & sound
             if of_job.any():
@@ -68,12 +71,6 @@ class Sizer:
         said = np.array([cell if kind is None else kind for cell, kind in zip(column.cells, kinds, strict=True)])
         return sized._replace(jobs=said.astype(object)[column.codes].tolist())
 
-    def _kind(self, cell: Any) -> str | None:
-        if is_empty(cell):
-            return self.layout.job
-        name = cell.casefold() if isinstance(cell, str) else ""
-        return name if name in JOBS else None
-
     def _job(self, name: str) -> Job:
         if name not in self.jobs:
             asked = questions_in(self.layout.results)
@@ -83,11 +80,7 @@ class Sizer:
     def _size(self, name: str, rows: Rows, at: Array | None, sized: Sized) -> None:
         """Put the results of the rows of one job, or their errors, where they belong. at: which rows; None for all."""
         job = self._job(name)
-        cut = {
-            key: column if at is None else Column(column.codes[at], column.cells)
-            for key, column in rows.columns.items()
-            if key != "job"
-        }
+        given_for = {key: column for key, column in rows.columns.items() if key != "job"}
         count = len(rows.numbers) if at is None else len(at)
         bad = np.zeros(count, dtype=bool)
         columns: dict[str, Any] = {}
@@ -97,40 +90,43 @@ class Sizer:
                 sized.errors[row if at is None else int(at[row])] = sentence(row)
             np.logical_or(bad, faulty, out=bad)
 
-        for key, column in cut.items():
-            empty = np.array([is_empty(cell) for cell in column.cells], dtype=bool)
-            if _used(column)[~empty].any():
-                if key not in job.inputs:
-                    refuse(~empty[column.codes], lambda row, key=key: self._no_input(job, key))
-                    continue
-                columns[key], faults = self._column(job, key, column)
-                if faults:
-                    faulty = np.isin(np.arange(len(column.cells)), list(faults))[column.codes]
-                    refuse(faulty, lambda row, faults=faults, codes=column.codes: faults[int(codes[row])])
+        for key, column in given_for.items():
+            codes = column.codes if at is None else column.codes[at]
+            used = np.bincount(codes, minlength=len(column.empty)) > 0
+            if not (used & ~column.empty).any():
+                continue
+            if key not in job.inputs:
+                refuse(~column.empty[codes], lambda row, key=key: self._no_input(job, key))
+                continue
+            columns[key], faults = self._column(job, key, column, codes)
+            if faults:
+                faulty = np.zeros(len(used), dtype=bool)
+                faulty[list(faults)] = True
+                refuse(faulty[codes], lambda row, faults=faults, codes=codes: faults[int(codes[row])])
         wanted = tuple(key for key in self.layout.results if key in job.trees)
         answer = evaluated(job, columns, count, wanted)
         for rule in job.rules_of(wanted):
             broken = ~answer[rule].astype(bool)
             if broken.any():
-                refuse(broken, lambda row, rule=rule: self._contradiction(job, rule, cut, row))
+                refuse(broken, lambda row, rule=rule: self._contradiction(job, rule, given_for, row if at is None else int(at[row])))
         for key in wanted:
             values = answer[key]
             if bad.any():
                 values[bad] = "" if key in self.layout.texts else np.nan
             sized.results[key][slice(None) if at is None else at] = values
 
-    def _column(self, job: Job, key: str, column: Column) -> tuple[Any, dict[int, str]]:
-        """A column as the vector engine takes it, and what is wrong with cells."""
+    def _column(self, job: Job, key: str, column: Column, codes: Array) -> tuple[Any, dict[int, str]]:
+        """A column as the vector engine takes it, for rows of these codes, and what is wrong with cells."""
         if (job.name, key) not in self.readers:
             self.readers[job.name, key] = Reader(job, key)
-        values, texts, faults = self.readers[job.name, key].read(column.cells)
+        values, texts, faults = self.readers[job.name, key].read(column)
         if texts is None:
-            return values[column.codes], faults
-        codes = values[column.codes]
-        used = np.bincount(codes, minlength=len(texts)) > 0
+            return values[codes], faults
+        places = values[codes]
+        used = np.bincount(places, minlength=len(texts)) > 0
         if used.all():
-            return (texts, codes), faults
-        return ([text for text, one in zip(texts, used, strict=True) if one], (np.cumsum(used) - 1)[codes]), faults
+            return (texts, places), faults
+        return ([text for text, one in zip(texts, used, strict=True) if one], (np.cumsum(used) - 1)[places]), faults
 
     def _no_input(self, job: Job, key: str) -> str:
         try:
@@ -149,9 +145,9 @@ class Sizer:
         said = {}
         for key in job.engines[place]:
             if key in columns:
-                cell = columns[key].cells[columns[key].codes[row]]
-                if not is_empty(cell):
-                    said[key] = given(cell, bool(job.choices(key)))
+                code = columns[key].codes[row]
+                if not columns[key].empty[code]:
+                    said[key] = given(columns[key].cells[code], bool(job.choices(key)))
         known = (job.name, rule, *((key, type(value), value) for key, value in said.items()))
         if known not in self.told:
             if len(self.told) >= MOST_REMEMBERED:
@@ -160,5 +156,7 @@ class Sizer:
         return self.told[known]
 
 
-def _used(column: Column) -> Array:
-    return np.bincount(column.codes, minlength=len(column.cells)) > 0
+def _kind(cell: Any) -> str | None:
+    """The job that a cell names, if any."""
+    name = cell.casefold() if isinstance(cell, str) else ""
+    return name if name in JOBS else None
