@@ -1,7 +1,7 @@
 """The command line: `python build.py COMMAND`, `sizing-xlsx COMMAND` or `python -m sizing_xlsx COMMAND`.
 
-Exit status: 0 done, 1 the linter found something or a sweep refused some rows, 2 a value, a file or an argument is wrong (one sentence on
-standard error says which and what would be right).
+Exit status: 0 done, 1 the linter found something or a sweep refused some rows, 2 a value, a file or an argument is
+wrong (one sentence on standard error says which and what would be right).
 """
 
 from __future__ import annotations

@@ -129,7 +129,9 @@ def refuse_output(path: Path, source: Path, force: bool) -> None:
         if path.samefile(source):
             raise ValueError(f"--output is {where}, the file of the jobs itself; name another")
         if not force:
-            raise ValueError(f"--output is {where}, which is there already; name another, or give --force to replace it")
+            raise ValueError(
+                f"--output is {where}, which is there already; name another, or give --force to replace it"
+            )
 
 
 @contextmanager
@@ -144,4 +146,3 @@ def writer(draft: Path, layout: Layout, schema: Any) -> Iterator[Callable[[Any],
                 yield parquet.write_batch
         file.flush()
         os.fsync(file.fileno())
-

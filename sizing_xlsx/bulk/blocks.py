@@ -83,7 +83,12 @@ def _with(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
 
 def _refuse_other_formats(start: bytes, where: str) -> None:
     known = {b"PK\x03\x04": "a workbook or a zip file", b"PAR1": "Parquet", b"\x1f\x8b": "compressed by gzip"}
-    known |= {b"\xff\xfe": "UTF-16 text", b"\xfe\xff": "UTF-16 text", b"%PDF": "a PDF", b"\xd0\xcf\x11\xe0": "a workbook"}
+    known |= {
+        b"\xff\xfe": "UTF-16 text",
+        b"\xfe\xff": "UTF-16 text",
+        b"%PDF": "a PDF",
+        b"\xd0\xcf\x11\xe0": "a workbook",
+    }
     for magic, words in known.items():
         if start.startswith(magic):
             raise ValueError(f"{where} is {words}; it must be CSV in UTF-8, with the names of inputs in its first line")
@@ -103,7 +108,9 @@ def _pieces(file: BinaryIO, start: bytes, where: str) -> Iterator[bytes]:
         cut = _end_of_rows(data)
         if len(data) - cut > LONGEST_ROW:
             number += data[:cut].count(b"\n")
-            opened = "opens a quote that is not closed within" if _unclosed(data[cut:]) is not None else "is longer than"
+            opened = (
+                "opens a quote that is not closed within" if _unclosed(data[cut:]) is not None else "is longer than"
+            )
             raise ValueError(f"{where}, {_row(number)} {opened} {LONGEST_ROW:,} bytes; a row must be shorter")
         piece, pending = data[:cut], data[cut:]
         if piece:

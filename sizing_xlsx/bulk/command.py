@@ -15,7 +15,8 @@ from .. import own_options
 from ..presets.names import one_line
 from ..presets.catalogue import Presets
 
-EXAMPLE = """\
+TOLD = 10  # arguments that the summary tells of
+HELP = """\
 A row of the table is a job. Its columns are inputs, called as in Python (base_model, gpu_choice, batch_size, ...); an
 empty cell takes the worked job's value. Two more columns may be there: job (lora, training or full) and id, which is
 handed on. The result has the row's number from 1, its id and job, the results, and in its column error what is wrong
@@ -26,10 +27,13 @@ with a row that is refused. Exit status: 0 every row is sized, 1 some rows are r
 def add(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     parser.description = "Size millions of jobs from a CSV or a Parquet file."
-    parser.epilog = EXAMPLE
+    parser.epilog = HELP
     parser.add_argument("table", type=Path, metavar="JOBS", help="a .csv in UTF-8, or a .parquet")
     parser.add_argument(
-        "--output", type=Path, metavar="RESULT", help="where to, .csv or .parquet; beside JOBS, as JOBS-sized, without it"
+        "--output",
+        type=Path,
+        metavar="RESULT",
+        help="where to, .csv or .parquet; beside JOBS, as JOBS-sized, without it",
     )
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
     parser.add_argument("--job", default="lora", metavar="NAME", help="of rows that name none: lora, training or full")
@@ -111,9 +115,13 @@ def _summary(rows: int, refused: Any, output: Path) -> Iterator[str]:
         f"{rows:,} job{'' if rows == 1 else 's'}: {rows - count:,} sized, {count:,} refused; "
         f"the result is {one_line(str(output))}"
     )
-    for one in sorted(refused.values(), key=lambda one: -one.count):
+    most = sorted(refused.values(), key=lambda one: -one.count)
+    for one in most[:TOLD]:
         rest = f" ({one.count - 1:,} more for the same argument)" if one.count > 1 else ""
         yield f"  row {one.first:,}: {one_line(one.why)}{rest}"
+    if len(most) > TOLD:
+        others = sum(one.count for one in most[TOLD:])
+        yield f"  and {others:,} more for {len(most) - TOLD} other arguments; the column error tells of each"
 
 
 @contextmanager

@@ -105,6 +105,4 @@ def _column(block: bytes, chars: Array, starts: Array, stops: Array) -> Column:
     row[codes] = np.arange(len(codes))
     if any((part != part[row][codes]).any() for part in parts):  # two texts of one key
         return _told_apart([block[a:b].decode() for a, b in zip(starts.tolist(), stops.tolist(), strict=True)])
-    return Column(
-        codes, [block[a:b].decode() for a, b in zip(starts[row].tolist(), stops[row].tolist(), strict=True)]
-    )
+    return Column(codes, [block[a:b].decode() for a, b in zip(starts[row].tolist(), stops[row].tolist(), strict=True)])

@@ -41,7 +41,9 @@ class Layout(NamedTuple):
         jobs = " or ".join(may_be)
         for at, name in enumerate(names, 1):
             if not name:
-                raise ValueError(f"{where}: column {at} has no name; the first line must name an input above each column")
+                raise ValueError(
+                    f"{where}: column {at} has no name; the first line must name an input above each column"
+                )
             if name not in inputs:
                 raise ValueError(
                     f"{where}: column {at} is called {shown(header[at - 1])}, which is no input of {jobs}"

@@ -127,7 +127,7 @@ def _node_task() -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 @contextmanager
-def ray_cluster(work: bytes, address: str, answer_within: float = ANSWER_WITHIN) -> Iterator[Place]:
+def ray_cluster(work: bytes, address: str) -> Iterator[Place]:
     """A Ray cluster; ValueError in one sentence where none can be used. What is lost with a node is done again."""
     import logging
 
@@ -135,7 +135,7 @@ def ray_cluster(work: bytes, address: str, answer_within: float = ANSWER_WITHIN)
 
     ray = need("ray", "--ray")
     retries = 3
-    join(address, "", {"num_cpus": 1.0}, answer_within)
+    join(address, "", {"num_cpus": 1.0}, ANSWER_WITHIN)
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     task = ray.remote(max_retries=retries, num_cpus=1)(_node_task()).options(name="sweep")
     width = int(ray.cluster_resources().get("CPU", 1)) + 2
@@ -153,17 +153,19 @@ def ray_cluster(work: bytes, address: str, answer_within: float = ANSWER_WITHIN)
 
 
 @contextmanager
-def dask_cluster(work: bytes, address: str, answer_within: float = ANSWER_WITHIN) -> Iterator[Place]:
+def dask_cluster(work: bytes, address: str) -> Iterator[Place]:
     """A Dask cluster; ValueError in one sentence where none can be used. What is lost with a worker is done again."""
     dask = need("distributed", "--dask")
     right = "it must be HOST:8786 or tcp://HOST:8786, where a dask scheduler listens"
     try:
-        client = dask.Client(address, timeout=answer_within, set_as_default=False)
+        client = dask.Client(address, timeout=ANSWER_WITHIN, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise ValueError(f"--dask is {address!r}, where no Dask cluster answers ({_first_line(error)}); {right}") from None
+        raise ValueError(
+            f"--dask is {address!r}, where no Dask cluster answers ({_first_line(error)}); {right}"
+        ) from None
     try:
         try:
-            client.wait_for_workers(1, timeout=answer_within)
+            client.wait_for_workers(1, timeout=ANSWER_WITHIN)
         except TimeoutError:
             raise ValueError(
                 f"--dask is {address!r}, a cluster that has no worker; start one: dask worker {address}"

@@ -36,7 +36,9 @@ class Column:
     @cached_property
     def empty(self) -> Array:
         """Of each cell, whether it says nothing, so that the worked job's value holds."""
-        return np.array([cell is None or (isinstance(cell, str) and (not cell or cell.isspace())) for cell in self.cells])
+        return np.array(
+            [cell is None or (isinstance(cell, str) and (not cell or cell.isspace())) for cell in self.cells]
+        )
 
     @cached_property
     def numbers(self) -> Array:

@@ -82,6 +82,8 @@ class Sizer:
         job = self._job(name)
         given_for = {key: column for key, column in rows.columns.items() if key != "job"}
         count = len(rows.numbers) if at is None else len(at)
+        if not count:
+            return
         bad = np.zeros(count, dtype=bool)
         columns: dict[str, Any] = {}
 
@@ -108,7 +110,12 @@ class Sizer:
         for rule in job.rules_of(wanted):
             broken = ~answer[rule].astype(bool)
             if broken.any():
-                refuse(broken, lambda row, rule=rule: self._contradiction(job, rule, given_for, row if at is None else int(at[row])))
+                refuse(
+                    broken,
+                    lambda row, rule=rule: self._contradiction(
+                        job, rule, given_for, row if at is None else int(at[row])
+                    ),
+                )
         for key in wanted:
             values = answer[key]
             if bad.any():
@@ -140,7 +147,9 @@ class Sizer:
         place = ("rests on", job.name, rule)
         if place not in job.engines:
             terms = job.needed(names_of(job.checks[rule].message))
-            rest = {name for key in terms for name in names_in(job.trees[key])}.union(names_of(job.checks[rule].message))
+            rest = {name for key in terms for name in names_in(job.trees[key])}.union(
+                names_of(job.checks[rule].message)
+            )
             job.engines[place] = tuple(key for key in job.inputs if key in rest)
         said = {}
         for key in job.engines[place]:
