@@ -98,10 +98,9 @@ def same_as_alone(table: pd.DataFrame, answer: pd.DataFrame, results: tuple[str,
 def read_back(path: Path) -> pd.DataFrame:
     """A result as size_table() gives it."""
     texts = {"id": str, "job": str, "fit_verdict": str, "error": str}
-    frame = pd.read_csv(
+    return pd.read_csv(
         path, dtype=texts, keep_default_na=False, na_values={key: [""] for key in MORE if "verdict" not in key}
     )
-    return frame
 
 
 def sweep(folder: Path, text: str | bytes, *options: str, name: str = "jobs.csv") -> int:
@@ -169,7 +168,7 @@ def test_digits_are_read_as_python_reads_them(texts: list[str]) -> None:
     for text, number, empty in zip(texts, column.numbers.tolist(), column.empty.tolist(), strict=True):
         assert empty == (not text.strip())
         try:
-            assert number == float(text) or math.isnan(number) and math.isnan(float(text))
+            assert number == float(text) or (math.isnan(number) and math.isnan(float(text)))
         except ValueError:
             assert math.isnan(number)
 

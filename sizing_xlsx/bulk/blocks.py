@@ -57,11 +57,8 @@ def _csv(path: Path, file: BinaryIO) -> Table:
     first = next(pieces, b"")
     if not first.strip():
         raise ValueError(f"{where} is empty; its first line must name an input above each column")
-    lines, quoted = first.lstrip(b"\n"), _QUOTED.match(first.lstrip(b"\n"))
-    if quoted or b'"' in lines.partition(b"\n")[0]:
-        cut = _end_of_first(lines)
-    else:
-        cut = lines.index(b"\n") + 1
+    lines = first.lstrip(b"\n")
+    cut = _end_of_first(lines)
     header = next(csv.reader(io.StringIO(lines[:cut].decode(), newline="")))
 
     def blocks() -> Iterator[Block]:
@@ -154,6 +151,7 @@ def _end_of_rows(data: bytes) -> int:
 
 
 def _end_of_first(data: bytes) -> int:
+    """Where the first row ends."""
     low = 0
     for found in _QUOTED.finditer(data):
         cut = data.find(b"\n", low, found.start()) + 1

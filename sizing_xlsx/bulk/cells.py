@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,10 +83,8 @@ class Reader:
             found = self.declared.default, str(error)
         if len(self.known) >= MOST_REMEMBERED:
             self.known.clear()
-        try:
+        with suppress(TypeError):
             self.known[type(cell), cell] = found
-        except TypeError:
-            pass
         return found
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import own_options
-from ..presets.names import one_line
 from ..presets.catalogue import Presets
+from ..presets.names import one_line
 
 TOLD = 10  # arguments that the summary tells of
 HELP = """\
@@ -71,7 +71,7 @@ def _sweep(options: argparse.Namespace) -> int:
     from .work import Refused, Work, add
 
     source: Path = options.table
-    kind = kind_of(source)
+    kind_of(source)
     if source.is_dir():
         raise ValueError(f"{one_line(str(source))} is a folder; name a .csv or .parquet file")
     output = options.output or source.with_name(f"{source.stem}-sized{source.suffix}")
@@ -110,17 +110,17 @@ def _parts(options: argparse.Namespace, work: bytes, blocks: Any) -> Iterator[An
 
 
 def _summary(rows: int, refused: Any, output: Path) -> Iterator[str]:
-    count = sum(one.count for one in refused.values())
+    count = sum(one.rows for one in refused.values())
     yield (
         f"{rows:,} job{'' if rows == 1 else 's'}: {rows - count:,} sized, {count:,} refused; "
         f"the result is {one_line(str(output))}"
     )
-    most = sorted(refused.values(), key=lambda one: -one.count)
+    most = sorted(refused.values(), key=lambda one: -one.rows)
     for one in most[:TOLD]:
-        rest = f" ({one.count - 1:,} more for the same argument)" if one.count > 1 else ""
+        rest = f" ({one.rows - 1:,} more for the same argument)" if one.rows > 1 else ""
         yield f"  row {one.first:,}: {one_line(one.why)}{rest}"
     if len(most) > TOLD:
-        others = sum(one.count for one in most[TOLD:])
+        others = sum(one.rows for one in most[TOLD:])
         yield f"  and {others:,} more for {len(most) - TOLD} other arguments; the column error tells of each"
 
 

@@ -50,9 +50,8 @@ class Layout(NamedTuple):
                     f"{nearest(name, inputs)}; the first line must name an input above each column"
                 )
             if names.index(name) + 1 < at:
-                raise ValueError(
-                    f"{where}: columns {names.index(name) + 1} and {at} are both called {name}; it must stand there once"
-                )
+                before = names.index(name) + 1
+                raise ValueError(f"{where}: columns {before} and {at} are both called {name}; it must stand there once")
         _must_exist(wanted, may_be)
         units = {key: each.terms[key].unit for each in may_be.values() for key in wanted if key in each.trees}
         return cls(

@@ -27,13 +27,13 @@ class Work(NamedTuple):
 class Refused(NamedTuple):
     """Rows that were refused for one argument: how many, the first of them, and why that one."""
 
-    count: int
+    rows: int
     first: int
     why: str
 
 
 class Part(NamedTuple):
-    """rows: how many. data: they as CSV in bytes, or as an Arrow batch. refused: by the argument they were refused for."""
+    """rows: how many. data: as CSV in bytes, or as an Arrow batch. refused: by argument, the rows refused for it."""
 
     rows: int
     data: Any
@@ -74,7 +74,7 @@ def _refused(sized: Sized) -> dict[str, Refused]:
 def add(found: dict[str, Refused], argument: str, more: Refused) -> None:
     """Count refused rows, later ones, with those found so far."""
     before = found.get(argument)
-    found[argument] = before._replace(count=before.count + more.count) if before else more
+    found[argument] = before._replace(rows=before.rows + more.rows) if before else more
 
 
 def on_node(asked: Mapping[str, Any], folder: str) -> dict[str, Any]:
