@@ -71,8 +71,8 @@ def as_csv(sized: Sized) -> bytes:
         sized = sized._replace(ids=["" if one is None else str(one) for one in sized.ids])
     columns = [column.tolist() if isinstance(column, np.ndarray) else column for column in _columns(sized)]
     if not any(_UNSAFE.search("".join(column)) for column in columns if isinstance(column[0], str)):
-        lines: bytes = json.encode([*zip(*columns, strict=True)])[2:-2].replace(b"],[", b"\n").replace(b",null", b",")
-        return lines.replace(b'"', b"") + b"\n"
+        lines: bytes = json.Encoder().encode_lines([*zip(*columns, strict=True)])
+        return lines.replace(b",null", b",").translate(None, b'"[]')
     texts = [
         column if isinstance(column[0], str) else json.encode(column)[1:-1].replace(b"null", b"").decode().split(",")
         for column in columns
