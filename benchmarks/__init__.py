@@ -3,6 +3,7 @@
 measure        timing: repeated, alternating, medians
 workbooks      the workbooks against bare openpyxl writing the same cells
 many_jobs      a million jobs against the same arithmetic written by hand in NumPy
+bulk           a table of a million jobs by the command sweep, CSV to CSV
 one_job        jobs a second, one at a time
 start_up       the import and the first answer on a command line
 scenarios      a workbook with every row of Scenarios in use, recalculated
@@ -11,8 +12,8 @@ desktop_excel  functions through the conversion of xlwings
 service        the add-in's service, a batch of distinct jobs against one of look-ups
 proof          a training step traced without a GPU, a sweep's figures written into a workbook
 
-Needs a checkout with the extra "vector" (NumPy). Processor time is what counts within this process, so that other
-programs on the machine disturb little; starts of other processes are timed by the clock.
+Needs a checkout with the extras "vector" (NumPy) and "bulk". Processor time is what counts within this process, so that
+other programs on the machine disturb little; starts of other processes are timed by the clock.
 """
 
 from __future__ import annotations
@@ -43,12 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parts(jobs: int, repeats: int) -> dict[str, Callable[[], list[Line]]]:
-    from . import desktop_excel, lambda_names, many_jobs, one_job, proof, scenarios, service, start_up, workbooks
+    from . import bulk, desktop_excel, lambda_names, many_jobs, one_job, proof, scenarios, service, start_up, workbooks
 
     return {
         "start_up": lambda: start_up.lines(repeats),
         "one_job": lambda: one_job.lines(repeats),
         "many_jobs": lambda: many_jobs.lines(jobs, repeats),
+        "bulk": lambda: bulk.lines(jobs),
         "workbooks": lambda: workbooks.lines(repeats),
         "scenarios": lambda: scenarios.lines(repeats),
         "lambda_names": lambda: lambda_names.lines(repeats),

@@ -1,7 +1,7 @@
 """The command line: `python build.py COMMAND`, `sizing-xlsx COMMAND` or `python -m sizing_xlsx COMMAND`.
 
-Exit status: 0 done, 1 the linter found something, 2 a value, a file or an argument is wrong (one sentence on
-standard error says which and what would be right).
+Exit status: 0 done, 1 the linter found something or a sweep refused some rows, 2 a value, a file or an argument is
+wrong (one sentence on standard error says which and what would be right).
 """
 
 from __future__ import annotations
@@ -95,6 +95,12 @@ def _parser(command: str) -> Parser:
             _job_options(sub, name)
         sub.set_defaults(run=_size)
 
+    sweep = commands.add_parser("sweep", help="size millions of jobs from a CSV or a Parquet file")
+    if command == "sweep":
+        from .bulk import command as bulk_command
+
+        bulk_command.add(sweep)
+
     model = commands.add_parser("model", help="read a config.json: architecture, exact parameters, what jobs need")
     model.add_argument("config", help="a config.json, a folder with one, its text, a model of the catalogue, or -")
     model.add_argument("--json", action="store_true", help="one JSON object")
@@ -183,16 +189,6 @@ def _job_options(parser: argparse.ArgumentParser, name: str) -> None:
         parser.add_argument("--" + key.replace("_", "-"), dest=key, metavar="VALUE", help=words)
 
 
-def _value(text: str) -> Any:
-    """A number where the text is one, else the text."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
 def _build(options: argparse.Namespace) -> int:
     from .workbook.carry.rebuild import rebuild
 
@@ -212,13 +208,14 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _size(options: argparse.Namespace) -> int:
+    from .formula.domains import typed
     from .jobs import ask, plain_job
 
     known = _known(options)
     sized = plain_job(options.command, known) if known else options.sized
     ask(sized, BOUNDARIES)  # the two that are told, of all questions
     given = vars(options)
-    inputs = {key: _value(given[key]) for key in sized.inputs if given.get(key) is not None}
+    inputs = {key: typed(given[key]) for key in sized.inputs if given.get(key) is not None}
     if options.workbook is not None or options.scenario is not None:
         inputs = {**_scenario(options, sized), **inputs}
     if getattr(options, "launch_config", None) is not None:

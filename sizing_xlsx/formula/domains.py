@@ -79,6 +79,16 @@ def accept(job: Job, key: str, value: Any) -> Any:
     raise ValueError(f"{key} is {told(value)}; it must be {allowed(job, key)}")
 
 
+def typed(text: str) -> int | float | str:
+    """What is typed: a number where the text is one, else the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def day_of(value: Any) -> Any:
     """A date, or a text such as 2026-08-17, as sheets count days; all else as it is."""
     if isinstance(value, str):

@@ -300,15 +300,20 @@ class Job:
         accepted = self.accepted(inputs)
         found = self._found(wanted, accepted)
         if found is None:
-            values = self.reference(accepted)
-            broken = next(key for key in self.rules_of(wanted) if not values[key])
-            raise ValueError(self.told(broken, {**values, **inputs}))
+            rules = self.rules_of(wanted)
+            values = self.reference(accepted, rules)
+            raise ValueError(self.contradiction(next(key for key in rules if not values[key]), inputs))
         if results is None:
             from warnings import warn
 
             for told in self.warnings(found, **inputs):
                 warn(told, stacklevel=2)
         return found
+
+    def contradiction(self, rule: str, inputs: Mapping[str, Any]) -> str:
+        """What is wrong with a job that breaks a rule, and what would be right. inputs: as they were given."""
+        values = self.reference(self.accepted(inputs), names_of(self.checks[rule].message))
+        return self.told(rule, {**values, **inputs})
 
     def _found(self, wanted: tuple[str, ...], accepted: dict[str, Any]) -> dict[str, Any] | None:
         """The results of accepted inputs, None for a job that breaks a rule.
@@ -351,8 +356,7 @@ class Job:
     def told(self, check: str, values: Mapping[str, Any]) -> str:
         """What is wrong, or worth knowing, in the words of a check; days as dates. values: of what it names."""
         message = self.checks[check].message
-        named = (key for _, key, _, _ in Formatter().parse(message) if key)
-        days = {key: domains.date_of(values[key]) for key in named if self.unit_of(key) == "date"}
+        days = {key: domains.date_of(values[key]) for key in names_of(message) if self.unit_of(key) == "date"}
         return message.format_map({**values, **days})
 
     def warnings(self, values: Mapping[str, Any], **inputs: Any) -> list[str]:
@@ -387,6 +391,11 @@ class Job:
         """The keys an input may take; empty when it is a number."""
         domain = self.inputs[input_name].domain
         return self.tables[domain.table].keys if isinstance(domain, Choice) else ()
+
+
+def names_of(message: str) -> tuple[str, ...]:
+    """The names that a message of a check holds in braces."""
+    return tuple(name for _, name, _, _ in Formatter().parse(message) if name)
 
 
 def _no_stray_numbers(tree: Expr) -> None:

@@ -154,7 +154,7 @@ def run(job: Job, inputs: Mapping[str, Any], results: tuple[str, ...], block: in
     if not count:
         _must_exist(job, results)
         return {key: np.empty(0) for key in results}
-    answer = _evaluated(job, columns, count, results, block)
+    answer = evaluated(job, columns, count, results, block)
     for key in job.rules_of(results):
         if not np.all(answer[key]):
             row = int(np.argmin(answer[key]))
@@ -169,7 +169,7 @@ def judged(
 ) -> tuple[dict[str, Any], Any]:
     """The same where no job is refused: the results, and an array that is True for each job that breaks no rule."""
     columns, count = _columns(job, inputs)
-    answer = _evaluated(job, columns, count, results, block)
+    answer = evaluated(job, columns, count, results, block)
     sound = np.ones(count, dtype=bool)
     for key in job.rules_of(results):
         sound &= answer[key].astype(bool)
@@ -182,10 +182,14 @@ def _must_exist(job: Job, results: tuple[str, ...]) -> None:
         raise TypeError(f"{unknown[0]} is no result of {job.name}")
 
 
-def _evaluated(
-    job: Job, columns: Mapping[str, Any], count: int, results: tuple[str, ...], block: int
+def evaluated(
+    job: Job, columns: Mapping[str, Any], count: int, results: tuple[str, ...], block: int = 16_384
 ) -> dict[str, Any]:
-    """The results and the rules of the job, block by block."""
+    """The results and the rules of the job, block by block.
+
+    columns: input -> one value for all, an array of numbers (NaN where absent), or texts with their codes; as the
+    formulas take them. count: how many jobs.
+    """
     _must_exist(job, results)
     wanted = results + tuple(key for key in job.rules_of(results) if key not in results)
     steady = steady_terms(job, columns, wanted, count)

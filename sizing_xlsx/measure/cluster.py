@@ -143,6 +143,8 @@ def why_lost(error: Exception, retries: int) -> str:
 def join(address: str, backend: str, wanted: Mapping[str, float], within: float = ANSWER_WITHIN) -> None:
     """ValueError in one sentence unless a cluster answers at the address in time and has what a run takes.
 
+    backend: of a run; empty where what is asked for is none.
+
     Asked from a process of its own: where no cluster is, Ray waits for minutes and writes to the screen meanwhile.
     """
     _ray()
@@ -153,8 +155,9 @@ def join(address: str, backend: str, wanted: Mapping[str, float], within: float 
     short = lacking(said["resources"], wanted)
     if short:
         other = " or run without a GPU: --backend trace" if backend == "cuda" else " or choose another cluster"
+        takes = f"--backend {backend} takes for each run" if backend else "each task takes"
         raise ValueError(
-            f"--ray is {address!r}, a cluster that has no {short}, which --backend {backend} takes for each run; start"
+            f"--ray is {address!r}, a cluster that has no {short}, which {takes}; start"
             f" Ray on a machine with one,{other}"
         )
 
@@ -244,8 +247,10 @@ def checkout() -> str:
     return str(folder) if (folder / "pyproject.toml").is_file() else ""
 
 
-def node_task() -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """The function that Ray runs on a node.
+def node_task(
+    module: str = "sizing_xlsx.measure.cluster", extra: str = "measure"
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The function that runs on a node of a cluster: on_node() of a module here, which needs that extra.
 
     It is made here, not at the top of the module, as pickle then sends it whole instead of its name: a node that has
     not this package, or another version of it, can say so. That is why it leans on nothing outside itself.
@@ -261,7 +266,7 @@ def node_task() -> Callable[[dict[str, Any]], dict[str, Any]]:
         there = bool(folder) and os.path.isdir(os.path.join(folder, "sizing_xlsx", "measure"))
         if there and folder not in sys.path:
             sys.path.insert(0, folder)
-        right = f"pip install 'sizing-xlsx[measure]=={version}' there"
+        right = f"pip install 'sizing-xlsx[{extra}]=={version}' there"
         try:
             import sizing_xlsx
         except ImportError:
@@ -269,7 +274,7 @@ def node_task() -> Callable[[dict[str, Any]], dict[str, Any]]:
         found = sizing_xlsx.__version__
         if found != version:
             return {"node": node, "refused": f"node {node} has sizing-xlsx {found}, and this is {version}: {right}"}
-        here = importlib.import_module("sizing_xlsx.measure.cluster")
+        here = importlib.import_module(module)
         return {"node": node, **here.on_node(asked, folder if there else "")}
 
     return task
