@@ -2,16 +2,7 @@
 
 from typing import Any
 
-from ..formula.declare import Input, Whole, term
-
-gpu_count = Input(
-    "count",
-    Whole(1, 1024),
-    1,
-    "Cards",
-    "Cards that share the run: each holds the whole job and takes a part of every batch.",
-    follows_job=False,
-)
+from ..formula.declare import term
 
 
 @term("switch")

@@ -71,6 +71,7 @@ GPUS = {
 STORAGE_FORMATS = {
     "name": "name",
     "bytes_per_parameter": "number",
+    "value_bytes": "number",  # of these, without scales: what cards that share a step divide
     "bytes_per_output_row": "number",
     "bytes_per_input_column": "number",
     "bytes_per_matrix": "number",
@@ -114,6 +115,7 @@ STACKS = {
     "own_layers": "flag",
     "own_forms": "flag",
     "masks_layers": "flag",
+    "reentrant": "flag",
     "versions": "text",
     "source": "text",
     "note": "text?",
@@ -282,6 +284,7 @@ GPU_UNITS = {
 }
 STORAGE_UNITS = {
     "bytes_per_parameter": "bytes",
+    "value_bytes": "bytes",
     "bytes_per_output_row": "bytes",
     "bytes_per_input_column": "bytes",
     "bytes_per_matrix": "bytes",
@@ -318,6 +321,7 @@ STACK_UNITS = {
     "own_layers": "switch",
     "own_forms": "switch",
     "masks_layers": "switch",
+    "reentrant": "switch",
 }
 RECIPE_UNITS = {
     **{column: "bytes per parameter" for column in RECIPES if column.endswith("_bytes")},
