@@ -192,6 +192,7 @@ PUBLIC_INPUTS = {  # of a public run, in the words of the LoRA job; what is empt
     "kbit_preparation": "text?",
     "lora_rank": "count?",
     "adapter_targets": "text?",
+    "target_output": "text?",
     "adapter_storage": "text?",
     "lora_dropout": "text?",
     "batch_size": "count?",
@@ -203,6 +204,8 @@ PUBLIC_INPUTS = {  # of a public run, in the words of the LoRA job; what is empt
     "activation_checkpointing": "text?",
     "training_stack": "text?",
     "gpu_choice": "text?",
+    "gpu_count": "count?",
+    "sharding_stage": "text?",
 }
 FULL_INPUTS = {  # of a public run of full fine-tuning, in the words of that job; empty as above
     "base_model": "text?",
@@ -239,7 +242,9 @@ PUBLIC_RUNS = {  # fine-tuning runs that others published, with their peak of al
     "group": "text",
     "model": "text",  # as published
     "card": "text",
-    "measured_gb": "amount",
+    "measured_gb": "amount?",
+    "shown_gb": "amount?",  # what nvidia-smi showed of the same run
+    "ran_out": "flag",
     "versions": "text",
     "source": "text",
     "note": "text",  # what the run states, and what was assumed for it
