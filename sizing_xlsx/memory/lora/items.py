@@ -45,14 +45,19 @@ def loss_forward_tensors(loss_forward_extra: Any, held_output: Any) -> Any:
 
 
 @term("bytes")
+def layer_tensors(last_layer_extra: Any, boundary_gradients: Any) -> Any:
+    """What the layer at work adds to what is saved, and what the layers above it left behind."""
+    return last_layer_extra + boundary_gradients
+
+
+@term("bytes")
 def traced_activations(
     traced_moment: Any,
     saved_tensors: Any,
     loss_backward_logits: Any,
     loss_forward_tensors: Any,
     held_output: Any,
-    last_layer_extra: Any,
-    boundary_gradients: Any,
+    layer_tensors: Any,
     token_buffers: Any,
 ) -> Any:
     """Activations alive at the traced peak: saved tensors, output scores, the layer at work, the last output."""
@@ -60,7 +65,7 @@ def traced_activations(
         traced_moment,
         saved_tensors + loss_backward_logits,
         saved_tensors + loss_forward_tensors,
-        saved_tensors + last_layer_extra + boundary_gradients,
+        saved_tensors + layer_tensors,
         token_buffers + held_output,
     )
 
@@ -76,6 +81,12 @@ def traced_exchange(traced_moment: Any, bucket_memory: Any, gathered_always: Any
     """What cards hold for each other at the traced peak: buckets, and weights that are gathered."""
     always = gathered_always
     return bucket_memory + choose(traced_moment, always, always, gathered_in_layers, 0)
+
+
+@term("GB")
+def exchange_gb(traced_exchange: Any, bytes_per_gb: Any) -> Any:
+    """The same in GB."""
+    return traced_exchange / bytes_per_gb
 
 
 @term("bytes")

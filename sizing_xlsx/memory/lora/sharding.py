@@ -31,6 +31,12 @@ def copies_of_weights(gpu_count: Any) -> Any:
 
 
 @term("count")
+def other_cards(gpu_count: Any) -> Any:
+    """Cards beside the one that is sized."""
+    return gpu_count - 1
+
+
+@term("count")
 def node_group(gpus_per_node: Any, copies_of_weights: Any) -> Any:
     """Cards of one node among which a hybrid stage divides the state."""
     return minimum(copies_of_weights, gpus_per_node)

@@ -27,6 +27,12 @@ def stage_row(sharding_stages: Any, sharding_stage: Any) -> Any:
 
 
 @term("switch")
+def hybrid_stage(sharding_stages: Any, stage_row: Any) -> Any:
+    """1 when the state is divided within a node and repeated over nodes."""
+    return sharding_stages.hybrid[stage_row]
+
+
+@term("switch")
 def fsdp_stage(sharding_stages: Any, stage_row: Any) -> Any:
     """1 when PyTorch's FSDP shares the state."""
     return sharding_stages.fsdp[stage_row]
@@ -44,15 +50,15 @@ def uneven_nodes(copies_of_weights: Any, node_group: Any) -> Any:
     " shard needs whole nodes: a multiple of {node_group} cards"
 )
 @term("switch")
-def nodes_are_whole(sharding_stages: Any, stage_row: Any, uneven_nodes: Any) -> Any:
+def nodes_are_whole(hybrid_stage: Any, uneven_nodes: Any) -> Any:
     """0 when a hybrid stage would have a node with fewer cards than the others."""
-    return when((sharding_stages.hybrid[stage_row] > 0) & (uneven_nodes > 0), 0, 1)
+    return when((hybrid_stage > 0) & (uneven_nodes > 0), 0, 1)
 
 
 @term("count", source=_ZERO)
-def shard_count(sharding_stages: Any, stage_row: Any, node_group: Any, copies_of_weights: Any) -> Any:
+def shard_count(hybrid_stage: Any, node_group: Any, copies_of_weights: Any) -> Any:
     """Cards among which the stage divides what it divides (N)."""
-    return when(sharding_stages.hybrid[stage_row] > 0, node_group, copies_of_weights)
+    return when(hybrid_stage > 0, node_group, copies_of_weights)
 
 
 @term("count", source=_ZERO)
