@@ -14,6 +14,8 @@ WORKED: dict[str, dict[str, Any]] = {
     "lora": {},
     "training": {"batch_size": 256, "sequence_length": 100, "training_examples": 250_000_000, "epoch_count": 1},
     "full": {
+        "gpu_count": 2,
+        "sharding_stage": "ZeRO-1",
         "base_model": "meta-llama/Meta-Llama-3-8B",
         "batch_size": 1,
         "sequence_length": 4096,
@@ -32,12 +34,12 @@ QUESTIONS = tuple(f"{basis}largest_{vary}" for basis in BASES for vary in ("batc
 
 def modules(name: str) -> tuple[ModuleType, ...]:
     """The formulas of a job: LoRA of a decoder or training an encoder on one GPU, full fine-tuning on one or more."""
-    from .memory.shared import activations, allocator, card, limits, published, run, units, verdict
+    from .memory.shared import activations, allocator, card, exchange, limits, published, run, stages, units, verdict
 
     if name == "full":
-        return (units, limits, card, activations, verdict, *_full())
+        return (units, limits, card, activations, verdict, stages, exchange, *_full())
     shared = (units, limits, run, card, activations, published, allocator, verdict)
-    return (*shared, *(_lora() if name == "lora" else _training()))
+    return (*shared, stages, exchange, *_lora()) if name == "lora" else (*shared, *_training())
 
 
 def beside(name: str) -> tuple[tuple[ModuleType, ...], ...]:
@@ -45,7 +47,9 @@ def beside(name: str) -> tuple[tuple[ModuleType, ...], ...]:
     from .effort import (
         adapter_work,
         all_trained,
+        base_traffic,
         budget,
+        cards,
         checkpoints,
         communication,
         encoder_work,
@@ -63,8 +67,8 @@ def beside(name: str) -> tuple[tuple[ModuleType, ...], ...]:
     )
 
     of_job = {
-        "lora": (whole_cards, adapter_work),
-        "training": (whole_cards, all_trained, encoder_work),
+        "lora": (whole_cards, base_traffic, adapter_work),
+        "training": (cards, whole_cards, all_trained, encoder_work),
         "full": (all_trained, full_work, model_traffic),
     }
     time = (tokens, *of_job[name], work, throughput, checkpoints, hours, communication, budget)
@@ -85,13 +89,15 @@ def _lora() -> tuple[ModuleType, ...]:
         model,
         published,
         resident,
+        sharding,
         stack,
         traced,
     )
 
     kept_modules = (layer, mask, kept)
     decoder = (base, shape, parameters)
-    return (*decoder, model, stack, form, methods, adapters, published, resident, *kept_modules, traced, items)
+    trained = (methods, adapters, published, resident, sharding)
+    return (*decoder, model, stack, form, *trained, *kept_modules, traced, items)
 
 
 def _training() -> tuple[ModuleType, ...]:

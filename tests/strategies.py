@@ -36,6 +36,8 @@ TYPICAL = {
     "lora_rank": (1, 512),
     "batch_size": (1, 256),
     "sequence_length": (1, 16_384),
+    "gpu_count": (1, 1024),
+    "gpus_per_node": (1, 16),
 }
 
 
@@ -125,6 +127,8 @@ def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
             values["sequence_length"] = min(values["sequence_length"], models.maximum_positions[row])
             values["images_per_row"] = 0
         _reach_a_module(job, values, models.layer_form[row])
+    if values.get("sharding_stage") == "FSDP hybrid shard" and values["gpu_count"] > values["gpus_per_node"]:
+        values["gpu_count"] -= values["gpu_count"] % values["gpus_per_node"]  # whole nodes
     if values.get("parameter_storage") == "bf16":
         values["compute_precision"] = "bf16 autocast"
     if values.get("deadline_date"):

@@ -616,7 +616,7 @@ def close(a: float, b: float) -> bool:
 def llama_inputs(rng: random.Random) -> dict[str, Any]:
     """A random job of LoRA on a model whose layers have the Llama form, in words that by_hand reads."""
     while True:
-        inputs = random_inputs(LORA, rng) | {"adapter_method": "LoRA"}
+        inputs = random_inputs(LORA, rng) | {"adapter_method": "LoRA", "gpu_count": 1}
         if inputs["base_model"] in LLAMA_FORM:
             return inputs
 
@@ -647,7 +647,7 @@ def test_arithmetic_by_hand_agrees_where_rows_reach_a_window() -> None:
     for _ in range(400):
         windowed = {"base_model": "mistralai/Mistral-7B-v0.1", "sequence_length": rng.randint(4090, 4110)}
         inputs = random_inputs(LORA, rng) | windowed | {"adapter_method": "LoRA", "adapter_layers": "all"}
-        inputs |= {"target_query": "On", "images_per_row": 0}
+        inputs |= {"target_query": "On", "images_per_row": 0, "gpu_count": 1}
         result = LORA.size(**inputs)
         masked += result["masked_layers"] > 0
         for term, value in by_hand(inputs).items():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -181,6 +183,20 @@ def test_the_lever_table_says_why_a_lever_does_not_apply(opened: Opened) -> None
                 assert told == [f"does not apply: {wanted[lever]}", *["–"] * 6], (lever, inputs)
             else:
                 assert isinstance(told[1], float) and not str(told[0]).startswith("does not apply"), (lever, inputs)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_no_row_of_what_if_reads_another_that_it_touches(short_books: dict[str, Book], name: str) -> None:
+    """LibreOffice calculates equal formulas below each other as one group: within one, that would be a circle."""
+    formulas = {place: text for place, text in short_books[name].formulas.items() if place[0] == "What-if"}
+    rows = sorted({row for _, row, _ in formulas})
+    part = dict(zip(rows, accumulate(0 if row - 1 in rows else 1 for row in rows), strict=True))
+    read = {
+        (row, int(other))
+        for (_, row, _), text in formulas.items()
+        for other in re.findall(r"'What-if'!\$[A-Z]+\$(\d+)", text)
+    }
+    assert read and all(part[row] != part[other] for row, other in read)
 
 
 METHODS = {  # adapter method -> which rows of "How far the job can grow" have an answer without, with checkpointing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -75,6 +76,34 @@ def test_line_items_add_up_at_the_extremes(name: str) -> None:
         for family in ("traced", "published"):
             peak = values[f"{family}_allocated"]
             assert abs(values[f"{family}_items"] - peak) <= 1e-12 * peak
+
+
+STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3", "FSDP full shard")  # each divides what the one before does, and more
+STATE = ("base_held", "adapters_held", "gradients_held", "optimizer_held")  # of LoRA, on one card
+
+
+@pytest.mark.parametrize("stage", [*STAGES, "None", "FSDP hybrid shard"])
+def test_more_cards_never_need_more_of_each(stage: str) -> None:
+    """From two on: the second brings what cards hold for each other."""
+    lora, rng = job("lora"), random.Random(15)
+    for _ in range(60):
+        inputs = random_inputs(lora, rng) | {"sharding_stage": stage, "gpus_per_node": 8}
+        found = [lora.reference({**inputs, "gpu_count": cards}) for cards in (2, 4, 8, 16, 64)]
+        for key in (*STATE, *PEAKS, "total_to_size_against"):
+            needs = [values[key] for values in found]
+            assert all(more <= few * (1 + 1e-12) for few, more in pairwise(needs)), (key, inputs)
+
+
+@pytest.mark.parametrize("cards", [1, 2, 8, 64])
+def test_a_stage_that_divides_more_never_holds_more_state(cards: int) -> None:
+    lora, rng = job("lora"), random.Random(16)
+    for _ in range(60):
+        inputs = random_inputs(lora, rng) | {"gpu_count": cards}
+        found = [lora.reference({**inputs, "sharding_stage": stage}) for stage in STAGES]
+        held = [sum(values[part] for part in STATE) for values in found]
+        assert all(more <= less * (1 + 1e-12) for less, more in pairwise(held)), inputs
+        alone = lora.reference({**inputs, "gpu_count": 1})
+        assert held[0] == sum(alone[part] for part in STATE)
 
 
 def test_a_vocabulary_of_32000_decides_a_checkpointed_training_job() -> None:

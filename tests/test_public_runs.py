@@ -44,6 +44,11 @@ PAIRS = {
     "batch 8 over 4, fused kernels": ("H370", "H369"),
     "a fused linear loss": ("H370", "H372"),
     "GPTQ over NF4": ("H342", "H330"),
+    "two cards that divide everything, batch 4": ("H300", "H303"),
+    "batch 4 over 2, FSDP": ("H303", "H301"),
+    "batch 4 over 2, FSDP, experts in NF4": ("H319", "H317"),
+    "batch 16 over 8, FSDP": ("H402", "H401"),
+    "NF4 under LoRA, FSDP": ("H313", "H301"),
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*xtension is not supported:UserWarning")
@@ -69,29 +74,58 @@ def absolute(run: PublicRun) -> float:
     return abs(run.error)
 
 
+def completed(runs: PublicRuns) -> list[PublicRun]:
+    return [run for run in runs.all if not run.ran_out]
+
+
+def sized(run: PublicRun, *results: str) -> dict[str, Any]:
+    given = {key: run.row[key] for key in PUBLIC_INPUTS if run.row[key] not in (None, "")}
+    return job("lora").size(results, **given)
+
+
 # -- what Python predicts
 
 
 def test_every_run_is_predicted_as_the_job_sizes_it(runs: PublicRuns) -> None:
     for run in runs.all:
-        given = {key: run.row[key] for key in PUBLIC_INPUTS if run.row[key] not in (None, "")}
-        sized = job("lora").size(["traced_peak_allocated_gb"], **given)["traced_peak_allocated_gb"]
-        assert run.run.predicted("traced_allocated") == pytest.approx(sized, rel=1e-12), run.row["id"]
-        assert run.error == pytest.approx(sized / run.row["measured_gb"] - 1, abs=5.1e-5)
+        peak = sized(run, "traced_peak_allocated_gb")["traced_peak_allocated_gb"]
+        assert run.run.predicted("traced_allocated") == pytest.approx(peak, rel=1e-12), run.row["id"]
+        if not run.ran_out:
+            assert run.error == pytest.approx(peak / run.row["measured_gb"] - 1, abs=5.1e-5)
 
 
 def test_half_the_runs_are_within_half_a_percent_and_nine_of_ten_within_five(runs: PublicRuns) -> None:
-    errors = [absolute(run) for run in runs.all]
-    assert len(errors) >= 21
+    errors = [absolute(run) for run in completed(runs)]
+    assert len(errors) >= 39
     assert median(errors) <= 0.005
     assert sum(error <= 0.05 for error in errors) >= 0.9 * len(errors)
 
 
 def test_a_run_is_called_explained_where_it_is_and_not_where_it_is_not(runs: PublicRuns) -> None:
     """The mark cannot hide a run that the formulas merely get wrong a little, nor pass one that they miss."""
-    for run in runs.all:
+    for run in completed(runs):
         assert (absolute(run) <= 0.05) is run.explained, run.row["id"]
-    assert [run.row["id"] for run in runs.all if not run.explained] == ["H414"]
+    assert [run.row["id"] for run in runs.all if not run.explained] == ["H414", "H034"]
+
+
+def test_runs_over_several_cards_are_as_near_as_those_on_one(runs: PublicRuns) -> None:
+    """FSDP over two and four cards, 16-bit, NF4 and GPTQ bases, dense and experts, stock and fused kernels."""
+    several = [run for run in runs.all if run.run.inputs["gpu_count"] > 1]
+    explained = [absolute(run) for run in several if run.explained]
+    assert len(several) >= 18 and len(explained) >= 17
+    assert median(explained) <= 0.001 and max(explained) <= 0.01
+
+
+def test_a_run_that_ran_out_of_memory_does_not_fit(runs: PublicRuns) -> None:
+    failed = [run for run in runs.all if run.ran_out]
+    assert failed and all(sized(run, "fit_verdict")["fit_verdict"] == "does not fit" for run in failed)
+
+
+def test_the_total_over_several_cards_is_never_under_what_nvidia_smi_showed(runs: PublicRuns) -> None:
+    several = [run for run in completed(runs) if run.run.inputs["gpu_count"] > 1 and run.row["shown_gb"]]
+    assert len(several) >= 16
+    for run in several:
+        assert sized(run, "nvidia_smi_gb")["nvidia_smi_gb"] >= run.row["shown_gb"], run.row["id"]
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -105,7 +139,8 @@ def test_the_difference_of_two_runs_has_the_right_sign_and_size(by_id: dict[str,
 
 def test_pairs_differ_in_nothing_but_what_they_are_for(by_id: dict[str, PublicRun]) -> None:
     free = {
-        "base_storage_format", "kbit_preparation", "batch_size", "training_stack", "uses_autocast", "compute_precision"
+        "base_storage_format", "kbit_preparation", "batch_size", "training_stack", "uses_autocast",
+        "compute_precision", "gpu_count", "sharding_stage",
     }  # fmt: skip
     for pair in PAIRS.values():
         first, second = (by_id[ident].run.inputs for ident in pair)
@@ -134,8 +169,8 @@ def rows_of(cells: dict[tuple[int, int], Any], runs: PublicRuns) -> dict[str, in
 
 def statistics(runs: PublicRuns) -> dict[str, Any]:
     """The figures of the strip, from the file alone."""
-    errors = [absolute(run) for run in runs.all]
-    worst = max((run for run in runs.all if run.explained), key=absolute)
+    errors = [absolute(run) for run in completed(runs)]
+    worst = max((run for run in completed(runs) if run.explained), key=absolute)
     missed = [absolute(run) for run in runs.all if not run.explained]
     near = sum(error <= 0.05 for error in errors)
     figures = (
@@ -152,7 +187,7 @@ def test_the_file_and_every_engine_say_what_python_says(opened: Opened, runs: Pu
         row, inputs = at[run.row["id"]], run.run.inputs
         shown = {
             5: inputs["batch_size"], 6: inputs["sequence_length"], 7: inputs["activation_checkpointing"],
-            8: run.row["measured_gb"], 9: run.run.predicted("traced_allocated"), 10: run.error,
+            8: "ran out" if run.ran_out else run.row["measured_gb"], 9: run.run.predicted("traced_allocated"), 10: "none" if run.error is None else run.error,
             14: inputs["training_stack"], 18: run.row["card"], 20: "Yes" if run.explained else "No",
             21: run.row["source"],
         }  # fmt: skip
@@ -182,7 +217,10 @@ def test_the_strip_says_the_statistics(opened: Opened, runs: PublicRuns) -> None
         return cells[row + 1, column], cells[row + 2, column]
 
     assert tile("Median error")[0] == f"{figures['Public_Median_Error']:.2%}"
-    assert tile("Close to the measured peak") == (f"{figures['Public_Runs_Near']} of {len(runs.all)}", "within 5%")
+    assert tile("Close to the measured peak") == (
+        f"{figures['Public_Runs_Near']} of {len(completed(runs))}",
+        "within 5%",
+    )
     worst, missed = figures["Public_Worst_Error"], figures["Public_Unexplained_Error"]
     assert tile("Worst error, explained runs") == (f"{worst:.2%}", f"run {figures['Public_Worst_Run']}")
     assert tile("Runs not explained") == (str(figures["Public_Runs_Unexplained"]), f"error {missed:.2%}")
@@ -272,6 +310,8 @@ def test_the_runs_above_and_the_other_workbook_stay_as_they_are(tmp_path: Path, 
 
 WRONG = {
     "no memory": ("26.704571904", "0", 'column measured_gb is "0"; it should be a number above 0'),
+    "no memory at all": ("26.704571904", "", 'run H300: measured_gb is "" and ran_out 0; a run has a peak, or ran out'),
+    "memory and none": ("26.704571904,31.013,0,", "26.704571904,31.013,1,", "run H300: measured_gb is 26.7045"),
     "words for memory": ("26.704571904", "26.7 GB", 'column measured_gb is "26.7 GB"; it should be a number above 0'),
     "half a row": (",4,4096,,Off,FlashAttention 2,", ",4.5,4096,,Off,FlashAttention 2,", 'column batch_size is "4.5"'),
     "no flag": ('.",1,', '.",yes,', 'column explained is "yes"; it should be 0 or 1'),

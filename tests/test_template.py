@@ -23,7 +23,7 @@ EDITS = [
     ('file = "gpu-finetune-memory', 'file = "gpu-training-memory', "rename one"),
     ("{largest_batch_size:0}", "{largest_batch_size:9z}", "a symbol is written"),
     ("{largest_batch_size:0} would", "{largest_batch_size:0 would", "a symbol is written"),
-    ('title = "LoRA fine-tuning on one GPU"', "title = 5", "title is 5; it must be a text"),
+    ('title = "LoRA fine-tuning"', "title = 5", "title is 5; it must be a text"),
     ('subject = "', 'subject = ""', "lora.toml: "),
     ('term = "loss_forward_moment"', 'term = "nope"', "nope is no input"),
     ('rows = "lora"', "", "lora.toml and validation.toml: rows is missing; it must be a text"),

@@ -1,25 +1,8 @@
-"""Cards that each hold the whole job and take a part of every batch: how adapters and encoders are trained."""
+"""Cards that each work on rows of their own: how adapters and encoders are trained."""
 
 from typing import Any
 
-from ..formula.declare import Input, Whole, term
-
-gpu_count = Input(
-    "count",
-    Whole(1, 1024),
-    1,
-    "Cards",
-    "Cards that share the run: each holds the whole job and takes a part of every batch.",
-    follows_job=False,
-)
-gpus_per_node = Input(
-    "count",
-    Whole(1, 1024),
-    8,
-    "GPUs per node",
-    "Cards of one machine; beyond them, traffic goes over the network.",
-    follows_job=False,
-)
+from ..formula.declare import term
 
 
 @term("count")
@@ -40,21 +23,9 @@ def exchange_between(update_traffic: Any, several_nodes: Any) -> Any:
     return update_traffic * several_nodes
 
 
-@term("bytes")
-def model_traffic_within() -> Any:
-    """What cards send each other because they share the model: nothing, as each holds it whole."""
-    return 0
-
-
-@term("bytes")
-def model_traffic_between() -> Any:
-    """The same between nodes: nothing."""
-    return 0
-
-
 @term("share")
 def pipeline_bubble() -> Any:
-    """Time that stages of a pipeline wait, for each hour of work: none, as each card holds the whole job."""
+    """Time that stages of a pipeline wait, for each hour of work: none, as each card has all layers."""
     return 0
 
 

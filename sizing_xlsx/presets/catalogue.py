@@ -71,6 +71,7 @@ GPUS = {
 STORAGE_FORMATS = {
     "name": "name",
     "bytes_per_parameter": "number",
+    "value_bytes": "number",  # of these, without scales: what cards that share a step divide
     "bytes_per_output_row": "number",
     "bytes_per_input_column": "number",
     "bytes_per_matrix": "number",
@@ -114,6 +115,7 @@ STACKS = {
     "own_layers": "flag",
     "own_forms": "flag",
     "masks_layers": "flag",
+    "reentrant": "flag",
     "versions": "text",
     "source": "text",
     "note": "text?",
@@ -196,6 +198,7 @@ PUBLIC_INPUTS = {  # of a public run, in the words of the LoRA job; what is empt
     "kbit_preparation": "text?",
     "lora_rank": "count?",
     "adapter_targets": "text?",
+    "target_output": "text?",
     "adapter_storage": "text?",
     "lora_dropout": "text?",
     "batch_size": "count?",
@@ -207,6 +210,8 @@ PUBLIC_INPUTS = {  # of a public run, in the words of the LoRA job; what is empt
     "activation_checkpointing": "text?",
     "training_stack": "text?",
     "gpu_choice": "text?",
+    "gpu_count": "count?",
+    "sharding_stage": "text?",
 }
 FULL_INPUTS = {  # of a public run of full fine-tuning, in the words of that job; empty as above
     "base_model": "text?",
@@ -243,7 +248,9 @@ PUBLIC_RUNS = {  # fine-tuning runs that others published, with their peak of al
     "group": "text",
     "model": "text",  # as published
     "card": "text",
-    "measured_gb": "amount",
+    "measured_gb": "amount?",
+    "shown_gb": "amount?",  # what nvidia-smi showed of the same run
+    "ran_out": "flag",
     "versions": "text",
     "source": "text",
     "note": "text",  # what the run states, and what was assumed for it
@@ -288,6 +295,7 @@ GPU_UNITS = {
 }
 STORAGE_UNITS = {
     "bytes_per_parameter": "bytes",
+    "value_bytes": "bytes",
     "bytes_per_output_row": "bytes",
     "bytes_per_input_column": "bytes",
     "bytes_per_matrix": "bytes",
@@ -324,6 +332,7 @@ STACK_UNITS = {
     "own_layers": "switch",
     "own_forms": "switch",
     "masks_layers": "switch",
+    "reentrant": "switch",
 }
 RECIPE_UNITS = {
     **{column: "bytes per parameter" for column in RECIPES if column.endswith("_bytes")},

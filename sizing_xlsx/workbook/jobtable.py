@@ -9,7 +9,7 @@ stays readable.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..formula.declare import Choice, Number
@@ -145,27 +145,30 @@ def write_job_table(
     heading: str,
     first_row: int = 9,
     typed_from: int | None = None,
+    at: Callable[[int], int] | None = None,
 ) -> None:
     """Write the rows of a job table on a sheet of its own, from `first_row` (0-based) and column B on.
 
     rows: label, the job's inputs as values, and what their cells hold where that is not the value itself (a
     formula). An optional input that is not given says NOT_GIVEN. The results come first, and only they are printed.
-    typed_from: the row, from 0, from which on inputs that are values can be typed over.
+    typed_from: the row, from 0, from which on inputs that are values can be typed over. at: where each row stands on
+    the sheet, if not one below the other.
     """
+    place = at or (lambda row: first_row + row)
     ws, styles = book.sheet(title), book.styles
     header, unit = styles["th_r"], styles["th_u"]
     text_style = styles["r_text_r"]
     book.put(ws, first_row - 2, 1, heading, styles["th"])
     book.put(ws, first_row - 1, 1, "", styles["th_ul"])
     job = table.job
-    for at, symbol in enumerate(table.columns):
+    for column, symbol in enumerate(table.columns, 2):
         facts = job.inputs.get(symbol) or job.terms[symbol]
-        book.put(ws, first_row - 2, 2 + at, facts.label, header)
-        book.put(ws, first_row - 1, 2 + at, facts.unit, unit)
+        book.put(ws, first_row - 2, column, facts.label, header)
+        book.put(ws, first_row - 1, column, facts.unit, unit)
     formulas = table.formulas(2)
     numbers = {key: _number(book, job.unit_of(key)) for key in table.columns}
-    for at, (label, inputs, cells) in enumerate(rows):
-        row = first_row + at
+    for number, (label, inputs, cells) in enumerate(rows):
+        row = place(number)
         values = table.values(inputs)
         book.put(ws, row, 1, label, styles["r_label"])
         for column, key in enumerate(table.columns, 2):
@@ -175,7 +178,7 @@ def write_job_table(
                 ws.write_formula(row, column, formulas[key].replace(ROW, str(row + 1)), style, value)
             else:
                 content = cells.get(key, value)
-                if typed_from is not None and at >= typed_from and key not in cells:
+                if typed_from is not None and number >= typed_from and key not in cells:
                     style = styles[typed_style(job, key)]
                 book.put(ws, row, column, NOT_GIVEN if content is None else content, style)
-    page.print_area(ws, first_row + len(rows) - 1, 1 + len(table.results))
+    page.print_area(ws, place(len(rows) - 1), 1 + len(table.results))

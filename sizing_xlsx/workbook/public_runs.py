@@ -35,6 +35,11 @@ class PublicRun(NamedTuple):
         return self.run.error(RESULT)
 
     @property
+    def ran_out(self) -> bool:
+        """Whether the run ran out of memory: it has no peak, and must not fit."""
+        return bool(self.row["ran_out"])
+
+    @property
     def explained(self) -> bool:
         """Whether the formulas claim to cover what this run did."""
         return bool(self.row["explained"])
@@ -51,6 +56,11 @@ class PublicRuns:
     def _run(self, row: Row) -> PublicRun:
         given = {key: row[key] for key in PUBLIC_INPUTS if row[key] not in (None, "")}
         where = f"{FILE}, run {row['id']}"
+        if bool(row["ran_out"]) is (row["measured_gb"] is not None):
+            raise ValueError(
+                f"{where}: measured_gb is {shown(row['measured_gb'] or '')} and ran_out {row['ran_out']}; a run has a"
+                " peak, or ran out of memory"
+            )
         for key, value in given.items():
             try:
                 given[key] = self.job.accepted({key: value})[key]

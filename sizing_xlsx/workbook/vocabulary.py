@@ -81,7 +81,7 @@ VOCABULARY: Mapping[str, str] = {
     """,
     "public_runs": """
         name near* limits[2] note not_predicted workings notes
-        not_traced explained[2] column_groups[3] columns[13] group{run,group}
+        not_traced ran_out explained[2] column_groups[3] columns[13] group{run,group}
         strip.predicted strip.predicted_count{count,all} strip.predicted_note strip.median strip.median_note
         strip.near strip.near_count{count,all} strip.near_note{share} strip.worst strip.worst_note{run}
         strip.unexplained strip.unexplained_note{share} strip.limits
@@ -129,7 +129,8 @@ VOCABULARY: Mapping[str, str] = {
         subjects.tokens subjects.adapter_work subjects.encoder_work subjects.full_work subjects.whole_cards
         subjects.all_trained subjects.model_traffic subjects.stage_costs
         subjects.work subjects.throughput subjects.checkpoints subjects.hours subjects.communication subjects.price
-        subjects.rent subjects.own subjects.budget subjects.figures subjects.recipe subjects.sharding subjects.state
+        subjects.rent subjects.own subjects.budget subjects.figures subjects.recipe subjects.sharding subjects.stages
+        subjects.exchange subjects.state
         subjects.loss subjects.moments subjects.reserve subjects.taken
     """,
     "what_if": "title sentence job broken[2]",

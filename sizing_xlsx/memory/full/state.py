@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from ...formula.declare import Choice, Constant, Input, Number, Whole, check, term
+from ...formula.declare import Choice, Constant, Input, Number, check, term
 from ...formula.primitives import floor, maximum, minimum, when
+from ..shared.exchange import DDP, DEEPSPEED, FSDP, by_zero, copied_gradients
 
 _ZERO = "Rajbhandari et al. 2020; DeepSpeed's and PyTorch's documentation"
-_DEEPSPEED = "DeepSpeed's documentation of its configuration"
 state_offload = Input(
     "text",
     Choice("offloads"),
@@ -20,15 +20,6 @@ host_buffer_factor = Constant(
 nvme_buffer_gb = Constant(
     2, "GB", "Host buffers a card, with NVMe", "5 buffers of 1e8 fp32 elements: DeepSpeed's defaults", "published",
     Number(0, 1000),
-)  # fmt: skip
-bucket_elements = Constant(
-    5e8, "values", "Elements of a ZeRO bucket", _DEEPSPEED + ": reduce_bucket_size, allgather_bucket_size", "published",
-    Whole(0, 10**12),
-)  # fmt: skip
-bucket_buffers = Constant(2, "count", "ZeRO buckets alive", "one to reduce, one to gather", "published", Number(0, 20))
-live_parameters = Constant(
-    1e9, "parameters", "Parameters alive under ZeRO-3", _DEEPSPEED + ": stage3_max_live_parameters", "published",
-    Whole(0, 10**12),
 )  # fmt: skip
 gathered_layers = Constant(
     2, "layers", "Layers gathered at once", "FSDP gathers the next layer while one works; public runs agree", "traced"
@@ -266,28 +257,21 @@ def nvme_gb(offloaded_state: Any, offloads: Any, offload_row: Any, cards_of_node
 
 
 # ---------------------------------------------------------------------- buffers
-@term("bytes", source="PyTorch 2.13: DistributedDataParallel without gradient_as_bucket_view")
+@term("bytes", source=DDP)
 def ddp_buckets(sharding_stages: Any, stage_row: Any, copies_of_weights: Any, parameters_held: Any,
                 gradient_bytes: Any) -> Any:  # fmt: skip
     """DDP copies all gradients into buckets, which stay."""
-    shared = sharding_stages.ddp[stage_row] * when(copies_of_weights > 1, 1, 0)
-    return shared * parameters_held * gradient_bytes
+    return copied_gradients(sharding_stages, stage_row, copies_of_weights, parameters_held * gradient_bytes)
 
 
-@term("bytes", source=_DEEPSPEED)
+@term("bytes", source=DEEPSPEED)
 def zero_buckets(
     sharding_stages: Any, stage_row: Any, copies_of_weights: Any, parameters_held: Any, bucket_elements: Any,
     bucket_buffers: Any, bf16_bytes: Any,
 ) -> Any:  # fmt: skip
     """Buckets in which ZeRO reduces gradients and gathers weights."""
-    shared = sharding_stages.zero[stage_row] * when(copies_of_weights > 1, 1, 0)
-    return shared * bucket_buffers * bf16_bytes * minimum(bucket_elements, parameters_held)
-
-
-@term("bytes")
-def bucket_memory(ddp_buckets: Any, zero_buckets: Any) -> Any:
-    """Buffers in which cards exchange gradients and weights."""
-    return ddp_buckets + zero_buckets
+    bucket = bucket_buffers * bf16_bytes * minimum(bucket_elements, parameters_held)
+    return by_zero(sharding_stages, stage_row, copies_of_weights) * bucket
 
 
 @term("bytes per parameter")
@@ -302,7 +286,7 @@ def weights_gathered(weight_shards: Any, offloads: Any, offload_row: Any) -> Any
     return when((weight_shards > 1) | (offloads.parameters[offload_row] > 0), 1, 0)
 
 
-@term("bytes", source="PyTorch 2.13: FSDP's root unit stays gathered from forward to the end of backward")
+@term("bytes", source=FSDP)
 def gathered_root(weights_gathered: Any, fsdp_stage: Any, gathered_bytes: Any, outer_held: Any) -> Any:
     """Embeddings and output head, gathered as a whole."""
     return weights_gathered * fsdp_stage * gathered_bytes * outer_held
@@ -317,7 +301,7 @@ def gathered_layer(
     return weights_gathered * fsdp_stage * gathered_bytes * (inner_dense_held + experts_held) / stage_layers
 
 
-@term("bytes", source=_DEEPSPEED)
+@term("bytes", source=DEEPSPEED)
 def live_weights(
     weights_gathered: Any, sharding_stages: Any, stage_row: Any, gathered_bytes: Any, live_parameters: Any,
     parameters_held: Any,
@@ -325,15 +309,3 @@ def live_weights(
     """Weights that ZeRO-3 keeps gathered for reuse."""
     zero = weights_gathered * sharding_stages.zero[stage_row]
     return zero * gathered_bytes * minimum(live_parameters, parameters_held)
-
-
-@term("bytes")
-def gathered_always(gathered_root: Any, live_weights: Any) -> Any:
-    """Gathered weights that are alive from forward to the end of backward."""
-    return gathered_root + live_weights
-
-
-@term("bytes")
-def gathered_in_layers(gathered_always: Any, gathered_layer: Any, gathered_layers: Any) -> Any:
-    """Gathered weights while a layer works in backward."""
-    return gathered_always + gathered_layers * gathered_layer

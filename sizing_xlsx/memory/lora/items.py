@@ -20,9 +20,10 @@ def traced_moment(
 
 
 @term("bytes")
-def traced_gradients(traced_moment: Any, accumulated_gradients: Any, adapter_gradients: Any) -> Any:
+def traced_gradients(traced_moment: Any, accumulated_gradients: Any, late_gradients: Any, gradients_held: Any) -> Any:
     """Gradients alive at the traced peak: none in the loss of the first micro-batch."""
-    return choose(traced_moment, accumulated_gradients, accumulated_gradients, accumulated_gradients, adapter_gradients)
+    before = accumulated_gradients
+    return choose(traced_moment, before, before, before + late_gradients, gradients_held)
 
 
 @term("bytes")
@@ -44,13 +45,19 @@ def loss_forward_tensors(loss_forward_extra: Any, held_output: Any) -> Any:
 
 
 @term("bytes")
+def layer_tensors(last_layer_extra: Any, boundary_gradients: Any) -> Any:
+    """What the layer at work adds to what is saved, and what the layers above it left behind."""
+    return last_layer_extra + boundary_gradients
+
+
+@term("bytes")
 def traced_activations(
     traced_moment: Any,
     saved_tensors: Any,
     loss_backward_logits: Any,
     loss_forward_tensors: Any,
     held_output: Any,
-    last_layer_extra: Any,
+    layer_tensors: Any,
     token_buffers: Any,
 ) -> Any:
     """Activations alive at the traced peak: saved tensors, output scores, the layer at work, the last output."""
@@ -58,7 +65,7 @@ def traced_activations(
         traced_moment,
         saved_tensors + loss_backward_logits,
         saved_tensors + loss_forward_tensors,
-        saved_tensors + last_layer_extra,
+        saved_tensors + layer_tensors,
         token_buffers + held_output,
     )
 
@@ -70,23 +77,37 @@ def traced_temporaries(traced_moment: Any, optimizer_temporaries: Any) -> Any:
 
 
 @term("bytes")
+def traced_exchange(traced_moment: Any, bucket_memory: Any, gathered_always: Any, gathered_in_layers: Any) -> Any:
+    """What cards hold for each other at the traced peak: buckets, and weights that are gathered."""
+    always = gathered_always
+    return bucket_memory + choose(traced_moment, always, always, gathered_in_layers, 0)
+
+
+@term("GB")
+def exchange_gb(traced_exchange: Any, bytes_per_gb: Any) -> Any:
+    """The same in GB."""
+    return traced_exchange / bytes_per_gb
+
+
+@term("bytes")
 def traced_items(
     exact_static_bytes: Any,
     traced_gradients: Any,
     traced_casts: Any,
     traced_activations: Any,
     traced_temporaries: Any,
+    traced_exchange: Any,
     matrix_workspaces: Any,
 ) -> Any:
     """Sum of the traced items; a check holds it against the traced peak."""
     moving = traced_gradients + traced_casts + traced_activations + traced_temporaries
-    return exact_static_bytes + moving + matrix_workspaces
+    return exact_static_bytes + moving + traced_exchange + matrix_workspaces
 
 
 @term("bytes")
-def published_gradients(published_moment: Any, adapter_gradients: Any) -> Any:
+def published_gradients(published_moment: Any, gradients_held: Any) -> Any:
     """Gradients in the published peak."""
-    return choose(published_moment, adapter_gradients, 0, 0, adapter_gradients)
+    return choose(published_moment, gradients_held, 0, 0, gradients_held)
 
 
 @term("bytes")
@@ -104,12 +125,12 @@ def published_items(
 
 
 @term("bytes")
-def base_item(rests_on_traced: Any, frozen_base_weights: Any, published_frozen_base: Any) -> Any:
+def base_item(rests_on_traced: Any, base_held: Any, published_base_held: Any) -> Any:
     """Frozen base, by the family the verdict rests on."""
-    return when(rests_on_traced > 0, frozen_base_weights, published_frozen_base)
+    return when(rests_on_traced > 0, base_held, published_base_held)
 
 
 @term("GB")
-def adapter_state_gb(adapter_weights: Any, adapter_gradients: Any, optimizer_state: Any, bytes_per_gb: Any) -> Any:
+def adapter_state_gb(adapters_held: Any, gradients_held: Any, optimizer_held: Any, bytes_per_gb: Any) -> Any:
     """Adapters with their gradients and optimizer state."""
-    return (adapter_weights + adapter_gradients + optimizer_state) / bytes_per_gb
+    return (adapters_held + gradients_held + optimizer_held) / bytes_per_gb

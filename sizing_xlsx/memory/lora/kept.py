@@ -17,9 +17,17 @@ keeps_model_output = Input(
 
 
 @term("bytes", source=_TRACE)
-def adapter_casts(autocast_active: Any, fp32_adapters: Any, bf16_bytes: Any, adapter_parameters: Any) -> Any:
-    """Autocast's 16-bit copies of fp32 adapters."""
-    return autocast_active * fp32_adapters * bf16_bytes * adapter_parameters
+def adapter_casts(
+    autocast_active: Any,
+    fp32_adapters: Any,
+    bf16_bytes: Any,
+    adapter_parameters: Any,
+    fsdp_gathers: Any,
+    quantised_base: Any,
+) -> Any:
+    """Autocast's 16-bit copies of fp32 adapters; FSDP gathers those over a 16-bit base in 16 bit already."""
+    copies = 1 - fsdp_gathers * (1 - quantised_base)
+    return copies * autocast_active * fp32_adapters * bf16_bytes * adapter_parameters
 
 
 @term("bytes", source=_TRACE)

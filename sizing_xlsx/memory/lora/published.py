@@ -38,15 +38,23 @@ def published_frozen_base(published_base_parameters: Any, published_base_bytes: 
 
 
 @term("bytes", source=_ARTICLE)
-def published_optimizer_state(adapter_parameters: Any, optimizers: Any, optimizer_row: Any) -> Any:
-    """8 bytes per trained parameter for Adam, 2 for 8-bit Adam."""
-    return adapter_parameters * optimizers.published_state_bytes[optimizer_row]
+def published_base_held(published_frozen_base: Any, weight_shards: Any) -> Any:
+    """The same on one of the cards that divide it."""
+    return published_frozen_base / weight_shards
 
 
 @term("bytes", source=_ARTICLE)
-def published_static(published_frozen_base: Any, adapter_weights: Any, published_optimizer_state: Any) -> Any:
+def published_optimizer_state(
+    adapter_parameters: Any, optimizers: Any, optimizer_row: Any, optimizer_shards: Any
+) -> Any:
+    """8 bytes per trained parameter for Adam, 2 for 8-bit Adam; on one of the cards that divide them."""
+    return adapter_parameters * optimizers.published_state_bytes[optimizer_row] / optimizer_shards
+
+
+@term("bytes", source=_ARTICLE)
+def published_static(published_base_held: Any, adapters_held: Any, published_optimizer_state: Any) -> Any:
     """What is alive at every moment: base, adapters, optimizer state."""
-    return published_frozen_base + adapter_weights + published_optimizer_state
+    return published_base_held + adapters_held + published_optimizer_state
 
 
 @term("bytes", source=_ARTICLE)
@@ -171,13 +179,13 @@ def published_workspace(
 @term("bytes", source=_ARTICLE)
 def published_plain_peak(
     published_static: Any,
-    adapter_gradients: Any,
+    gradients_held: Any,
     published_cache: Any,
     published_plain_activations: Any,
     published_workspace: Any,
 ) -> Any:
     """Without checkpointing: the plain sum, the cache included."""
-    return published_static + adapter_gradients + published_cache + published_plain_activations + published_workspace
+    return published_static + gradients_held + published_cache + published_plain_activations + published_workspace
 
 
 @term("bytes", source=_ARTICLE)
@@ -197,12 +205,12 @@ def published_forward_activations(
 
 
 @term("bytes", source=_ARTICLE)
-def published_temporaries(adapter_gradients: Any, optimizers: Any, optimizer_row: Any) -> Any:
+def published_temporaries(gradients_held: Any, optimizers: Any, optimizer_row: Any) -> Any:
     """One gradient-sized set while Adam updates; none for the others."""
-    return adapter_gradients * optimizers.temporary_copies[optimizer_row]
+    return gradients_held * optimizers.temporary_copies[optimizer_row]
 
 
 @term("bytes", source=_ARTICLE)
-def published_step_moment(published_static: Any, adapter_gradients: Any, published_temporaries: Any) -> Any:
+def published_step_moment(published_static: Any, gradients_held: Any, published_temporaries: Any) -> Any:
     """Checkpointed: the optimizer step."""
-    return published_static + adapter_gradients + published_temporaries
+    return published_static + gradients_held + published_temporaries

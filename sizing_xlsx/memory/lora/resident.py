@@ -499,18 +499,18 @@ def token_buffers(tokens_per_micro_batch: Any, batch_bytes: Any) -> Any:
 
 
 @term("bytes", source=_FORMAT)
-def exact_static_bytes(frozen_base_weights: Any, adapter_weights: Any, optimizer_state: Any) -> Any:
+def exact_static_bytes(base_held: Any, adapters_held: Any, optimizer_held: Any) -> Any:
     """Base, adapters and optimizer state, to the byte: on the card between steps too."""
-    return frozen_base_weights + adapter_weights + optimizer_state
+    return base_held + adapters_held + optimizer_held
 
 
 @term("bytes", source=_TRACE)
-def resident_memory(exact_static_bytes: Any, matrix_workspaces: Any, token_buffers: Any) -> Any:
+def resident_memory(exact_static_bytes: Any, matrix_workspaces: Any, token_buffers: Any, bucket_memory: Any) -> Any:
     """What is on the card at every moment of a step."""
-    return exact_static_bytes + matrix_workspaces + token_buffers
+    return exact_static_bytes + matrix_workspaces + token_buffers + bucket_memory
 
 
 @term("bytes", source=_TRACE)
-def accumulated_gradients(gradients_accumulate: Any, adapter_gradients: Any) -> Any:
+def accumulated_gradients(gradients_accumulate: Any, gradients_held: Any) -> Any:
     """Gradients of earlier micro-batches, alive during forward and backward from the second one on."""
-    return gradients_accumulate * adapter_gradients
+    return gradients_accumulate * gradients_held

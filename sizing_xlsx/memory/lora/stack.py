@@ -153,6 +153,13 @@ def stack_own_forms(stacks: Any, stack_row: Any) -> Any:
     return stacks.own_forms[stack_row]
 
 
+@overridable(Whole(0, 1))
+@term("switch", source=_STACK)
+def stack_reentrant(stacks: Any, stack_row: Any) -> Any:
+    """1 when checkpointing is of the older, reentrant kind: each layer's backward is a backward of its own."""
+    return stacks.reentrant[stack_row]
+
+
 @term("switch", source=_STACK)
 def stack_masks_layers(stacks: Any, stack_row: Any) -> Any:
     """1 when each layer whose window is shorter than the row keeps a mask of its own, as traced."""

@@ -28,10 +28,15 @@ def loss_backward_logits(
 
 @term("bytes", source=_TRACE)
 def loss_backward_moment(
-    resident_memory: Any, accumulated_gradients: Any, saved_activations: Any, loss_backward_logits: Any
+    resident_memory: Any,
+    gathered_always: Any,
+    accumulated_gradients: Any,
+    saved_activations: Any,
+    loss_backward_logits: Any,
 ) -> Any:
     """Loss, backward: all that forward kept, and the scores with their gradient."""
-    return resident_memory + accumulated_gradients + saved_activations + loss_backward_logits
+    base = resident_memory + gathered_always + accumulated_gradients
+    return base + saved_activations + loss_backward_logits
 
 
 @term("bytes", source=_TRACE)
@@ -93,6 +98,7 @@ def loss_forward_casts(checkpointing_on: Any, trains_head: Any, adapter_casts: A
 @term("bytes", source=_TRACE)
 def loss_forward_moment(
     resident_memory: Any,
+    gathered_always: Any,
     accumulated_gradients: Any,
     saved_activations: Any,
     loss_forward_extra: Any,
@@ -100,7 +106,7 @@ def loss_forward_moment(
     held_output: Any,
 ) -> Any:
     """Loss, forward: all that forward kept, the scores, and the output of the step before."""
-    base = resident_memory + accumulated_gradients + saved_activations
+    base = resident_memory + gathered_always + accumulated_gradients + saved_activations
     return base + loss_forward_extra + loss_forward_casts + held_output
 
 
@@ -344,24 +350,29 @@ def last_layer_extra(widest_extra: Any, product_extra: Any, head_cast_extra: Any
 
 @term("bytes", source=_TRACE)
 def last_layer_moment(
-    resident_memory: Any, accumulated_gradients: Any, saved_activations: Any, last_layer_extra: Any
+    resident_memory: Any,
+    gathered_in_layers: Any,
+    accumulated_gradients: Any,
+    late_gradients: Any,
+    saved_activations: Any,
+    boundary_gradients: Any,
+    last_layer_extra: Any,
 ) -> Any:
-    """Last layer's MLP: matters with a small vocabulary."""
-    return resident_memory + accumulated_gradients + saved_activations + last_layer_extra
+    """A layer's MLP in backward: the last one's, or the lowest's where the others leave gradients behind."""
+    base = resident_memory + gathered_in_layers + accumulated_gradients + late_gradients
+    return base + saved_activations + boundary_gradients + last_layer_extra
 
 
 @term("bytes", source=_TRACE)
-def optimizer_temporaries(
-    stack_fuses_optimizer: Any, adapter_gradients: Any, optimizers: Any, optimizer_row: Any
-) -> Any:
+def optimizer_temporaries(stack_fuses_optimizer: Any, gradients_held: Any, optimizers: Any, optimizer_row: Any) -> Any:
     """Adam over all tensors at once makes one set of temporaries as large as the gradients; one kernel makes none."""
-    return (1 - stack_fuses_optimizer) * adapter_gradients * optimizers.temporary_copies[optimizer_row]
+    return (1 - stack_fuses_optimizer) * gradients_held * optimizers.temporary_copies[optimizer_row]
 
 
 @term("bytes", source=_TRACE)
-def optimizer_moment(resident_memory: Any, adapter_gradients: Any, optimizer_temporaries: Any, held_output: Any) -> Any:
+def optimizer_moment(resident_memory: Any, gradients_held: Any, optimizer_temporaries: Any, held_output: Any) -> Any:
     """Optimizer step: gradients, the update's temporaries, and the output the loop still holds."""
-    return resident_memory + adapter_gradients + optimizer_temporaries + held_output
+    return resident_memory + gradients_held + optimizer_temporaries + held_output
 
 
 @term("bytes", source=_TRACE)
@@ -378,6 +389,19 @@ def reserve_for_gradients(
 ) -> Any:
     """Checkpointed: blocks that gradients and their update leave behind, and a share of what modules hold on to."""
     return adapter_parameters * optimizers.reserve_bytes[optimizer_row] + saved_inputs / reserve_activation_divisor
+
+
+@term("bytes")
+def allocator_reserve(
+    reserve_for_blocks: Any,
+    checkpointing_on: Any,
+    reserve_for_recomputing: Any,
+    reserve_for_saved: Any,
+    reserve_for_exchange: Any,
+) -> Any:
+    """Upper estimate of what the allocator holds above the allocated peak."""
+    held = when(checkpointing_on > 0, reserve_for_recomputing, reserve_for_saved)
+    return reserve_for_blocks + held + reserve_for_exchange
 
 
 @term("count")

@@ -60,14 +60,6 @@ def reserve_for_recomputing(
 
 
 @term("bytes", source=_BAND)
-def allocator_reserve(
-    reserve_for_blocks: Any, checkpointing_on: Any, reserve_for_recomputing: Any, reserve_for_saved: Any
-) -> Any:
-    """Upper estimate of what the allocator holds above the allocated peak."""
-    return reserve_for_blocks + when(checkpointing_on > 0, reserve_for_recomputing, reserve_for_saved)
-
-
-@term("bytes", source=_BAND)
 def traced_reserved(traced_allocated: Any, allocator_reserve: Any) -> Any:
     """Traced peak plus the upper estimate of the allocator's reserve."""
     return traced_allocated + allocator_reserve

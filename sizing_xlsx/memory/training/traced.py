@@ -407,3 +407,11 @@ def traced_available(scores_stored: Any, optimizer_traced: Any, fp32_storage: An
 def reserve_for_saved(saved_layers: Any, reserve_activation_divisor: Any) -> Any:
     """Not checkpointed: a share of what the layers keep."""
     return saved_layers / reserve_activation_divisor
+
+
+@term("bytes", source=_BAND)
+def allocator_reserve(
+    reserve_for_blocks: Any, checkpointing_on: Any, reserve_for_recomputing: Any, reserve_for_saved: Any
+) -> Any:
+    """Upper estimate of what the allocator holds above the allocated peak."""
+    return reserve_for_blocks + when(checkpointing_on > 0, reserve_for_recomputing, reserve_for_saved)

@@ -48,6 +48,7 @@ class Levers:
         book.say("levers_reason", none_applies(map(book.sym, self.reasons), self.words["none_applies"]))
         self.reasons.append("levers_reason")
         self.changes.append(together(self.levers))
+        book.what_if.part()
         self.rows.append(book.what_if.add(filled(self.words["lever"], name=self.words["all"]), self._all(book)))
         self.grown = {
             (doubled, state): book.what_if.add(

@@ -92,7 +92,8 @@ def _row(book: Book, runs: PublicRuns, at: int, public: PublicRun, row: int) -> 
     for column, key, style in _INPUTS:
         form = quiet if style == "r_help" else styles[style]
         put(row, column, Raw(f"={_workings_cell(runs, at, key)}", public.run.inputs[key]), form)
-    put(row, 7, given["measured_gb"], styles["r_calc3"])
+    measured = words["ran_out"] if public.ran_out else given["measured_gb"]
+    put(row, 7, measured, styles.variant("r_calc3", shrink=True))
     traced = f"{_workings_cell(runs, at, RESULT)}/Bytes_Per_GB"
     formula = f"=IF({_workings_cell(runs, at, AVAILABLE)}>0,{traced},{quoted(words['not_traced'])})"
     predicted = public.run.predicted(RESULT)
@@ -102,7 +103,7 @@ def _row(book: Book, runs: PublicRuns, at: int, public: PublicRun, row: int) -> 
         Raw(formula, words["not_traced"] if predicted is None else predicted),
         styles.variant("r_calc3", shrink=True),
     )
-    error = f'=IF(ISNUMBER($I{number}),ROUND($I{number}/$H{number}-1,4),"{NOT_GIVEN}")'
+    error = f'=IF(COUNT($H{number}:$I{number})=2,ROUND($I{number}/$H{number}-1,4),"{NOT_GIVEN}")'
     put(row, 9, Raw(error, NOT_GIVEN if public.error is None else public.error), styles["r_err"])
     # What nests inside the format goes without saying here; the workings have its whole name.
     put(row, 10, public.run.inputs["base_storage_format"].partition(" (")[0], quiet)

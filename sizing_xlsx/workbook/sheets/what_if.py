@@ -43,6 +43,7 @@ class WhatIf:
         self.table = JobTable(book.job, results, (*self.rules, *pulled))
         self.worked = {key: book.values.get(key) for key in self.table.inputs}
         self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self.parts: list[int] = []  # the first rows of parts after the first
         self._found: dict[int, dict[str, Any]] = {}
 
     def add(self, label: str, changed: Mapping[str, Any]) -> int:
@@ -56,6 +57,18 @@ class WhatIf:
         self.rows.append((label, inputs, cells))
         return len(self.rows) - 1
 
+    def part(self) -> None:
+        """Begin a part of the table whose rows may depend on rows above, one empty row below them.
+
+        Equal formulas that follow each other in a column are one group to LibreOffice, which may calculate it as a
+        whole: a row that depended on another of its group would then depend on itself (Err:522).
+        """
+        self.parts.append(len(self.rows))
+
+    def at(self, row: int) -> int:
+        """Where a row stands on the sheet, from 0."""
+        return FIRST + row + sum(part <= row for part in self.parts)
+
     def results(self, row: int) -> dict[str, Any]:
         """The values of a row."""
         if row not in self._found:
@@ -65,7 +78,7 @@ class WhatIf:
     def address(self, row: int, column: str) -> str:
         """The cell of a result or an input, as a formula on another sheet refers to it."""
         at = 2 + self.table.column(column)
-        return f"'{TITLE}'!{page.cell(FIRST + row, at, row_fixed=True, column_fixed=True)}"
+        return f"'{TITLE}'!{page.cell(self.at(row), at, row_fixed=True, column_fixed=True)}"
 
     def cell(self, row: int, result: str) -> Raw:
         """A reference to a result, with its value."""
@@ -73,7 +86,7 @@ class WhatIf:
 
     def broken(self, row: int) -> str:
         """The cell that counts the rules between inputs which a row breaks."""
-        return f"'{TITLE}'!{page.cell(FIRST + row, self.beside, row_fixed=True, column_fixed=True)}"
+        return f"'{TITLE}'!{page.cell(self.at(row), self.beside, row_fixed=True, column_fixed=True)}"
 
     def breaks(self, row: int) -> int:
         """How many rules between inputs a row breaks."""
@@ -109,11 +122,12 @@ def write(book: Book) -> None:
         rows_repeated=(0, FIRST - 1),
         freeze=(FIRST, 2),
     )
-    write_job_table(book, TITLE, what_if.table, what_if.rows, heading=words["job"], first_row=FIRST)
+    write_job_table(book, TITLE, what_if.table, what_if.rows, heading=words["job"], first_row=FIRST, at=what_if.at)
     put, styles = book.putter(book.sheet(TITLE)), book.styles
     for row, text, style in zip((FIRST - 2, FIRST - 1), words["broken"], ("th_r", "th_u"), strict=True):
         put(row, what_if.beside, text, styles[style])
     for row in range(len(what_if.rows)):
-        rules = (page.cell(FIRST + row, 2 + what_if.table.column(rule), column_fixed=True) for rule in what_if.rules)
+        here = what_if.at(row)
+        rules = (page.cell(here, 2 + what_if.table.column(rule), column_fixed=True) for rule in what_if.rules)
         content = Raw("=" + "+".join(f"(1-{rule})" for rule in rules), what_if.breaks(row))
-        put(FIRST + row, what_if.beside, content, styles["r_calc0"])
+        put(here, what_if.beside, content, styles["r_calc0"])
