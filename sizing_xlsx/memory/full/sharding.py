@@ -5,6 +5,7 @@ from typing import Any
 from ...formula.declare import Choice, Constant, Input, Whole, check, term
 from ...formula.primitives import floor, minimum, when
 
+_LAUNCHERS = "presets/recipes.csv: ZeRO keeps a master copy in fp32; FSDP, DDP and one card keep none"
 _ZERO = "Rajbhandari et al. 2020; DeepSpeed's and PyTorch's documentation"
 sharding_stage = Input(
     "text",
@@ -186,6 +187,27 @@ def gradient_shards(sharding_stages: Any, stage_row: Any, shard_count: Any) -> A
 def optimizer_shards(sharding_stages: Any, stage_row: Any, shard_count: Any) -> Any:
     """Cards among which the master copy and the moments are divided."""
     return when(sharding_stages.shards_optimizer[stage_row] > 0, shard_count, 1)
+
+
+@term("switch", source=_LAUNCHERS)
+def zero_starts_recipe(sharding_stages: Any, stage_row: Any, recipes: Any, recipe_row: Any) -> Any:
+    """1 when DeepSpeed at this stage, or at stage 1 or 2, holds the recipe's tensors and no others."""
+    divided = sharding_stages.shards_weights[stage_row] > 0
+    return when(divided, recipes.runs_zero_3[recipe_row], recipes.runs_zero_1_2[recipe_row])
+
+
+@term("switch", source=_LAUNCHERS)
+def torch_starts_recipe(fsdp_stage: Any, recipes: Any, recipe_row: Any, fsdp_upcasts: Any) -> Any:
+    """1 when PyTorch's FSDP, or its DDP and one card alone, holds the recipe's tensors and no others."""
+    return when(fsdp_stage > 0, recipes.runs_fsdp[recipe_row] * (1 - fsdp_upcasts), recipes.runs_ddp[recipe_row])
+
+
+@term("switch", source=_LAUNCHERS)
+def launcher_starts_recipe(
+    sharding_stages: Any, stage_row: Any, zero_starts_recipe: Any, torch_starts_recipe: Any
+) -> Any:
+    """1 when the launcher of the stage starts a job that holds the recipe's tensors, and no others."""
+    return when(sharding_stages.zero[stage_row] > 0, zero_starts_recipe, torch_starts_recipe)
 
 
 @term("switch", label="Stays on one eight-GPU node")
