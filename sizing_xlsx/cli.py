@@ -90,6 +90,7 @@ def _parser(command: str) -> Parser:
                 "--launch-config", type=Path, metavar="FILE",
                 help="write what starts it: DeepSpeed's JSON for ZeRO, accelerate's YAML for FSDP and DDP",
             )  # fmt: skip
+            sub.add_argument("--force", action="store_true", help="write it also over a file that is there")
         own_options.add(sub)
         if name == command:  # only the command that runs pays for its job
             _job_options(sub, name)
@@ -222,7 +223,7 @@ def _size(options: argparse.Namespace) -> int:
         from .planning.launch import write_launch_config
 
         sized.size((), **inputs)
-        print(write_launch_config(options.launch_config, sized, **inputs), file=sys.stderr)
+        print(write_launch_config(options.launch_config, sized, force=options.force, **inputs), file=sys.stderr)
     if options.cards or options.levers or getattr(options, "stages", False):
         return _plan(sized, inputs, options)
     results = (*sized.plain_terms, *BOUNDARIES)

@@ -10,7 +10,9 @@ import pytest
 
 from sizing_xlsx import full, planning
 from sizing_xlsx.cli import main
+from sizing_xlsx.presets.catalogue import load_presets
 
+AMP = "AMP autocast bf16/fp16, fp32 storage, AdamW"
 SEVEN = {"base_parameter_count_override": 7_000_000_000}
 
 
@@ -31,6 +33,20 @@ def test_the_first_that_fits_has_the_fewest_cards_and_divides_least() -> None:
     stages = list(dict.fromkeys(one.stage for one in found))
     assert stages.index(first.stage) == min(stages.index(one.stage) for one in fits if one.cards == first.cards)
     assert planning.first_that_fits(planning.shared_among(full, (1,), base_model="meta-llama/Llama-3.1-405B")) is None
+
+
+def test_the_fewest_cards_are_of_any_count_and_any_stage() -> None:
+    fewest = planning.fewest_cards(full)
+    assert fewest is not None and fewest.verdict == "fits"
+    tried = planning.shared_among(full, range(1, fewest.cards + 1))
+    assert {one.cards for one in tried if one.verdict == "fits"} == {fewest.cards} == {3}, (
+        "the first of the powers is 4"
+    )
+    first = planning.first_that_fits(planning.shared_among(full))
+    assert first is not None and fewest.cards < first.cards
+    assert planning.fewest_cards(full, 2) is None
+    with pytest.raises(ValueError, match="most is 0; it must be a whole number of cards from 1"):
+        planning.fewest_cards(full, 0)
 
 
 def test_degrees_that_do_not_divide_a_count_leave_it_out() -> None:
@@ -77,7 +93,7 @@ def test_a_zero_file_is_one_that_accelerate_reads_and_trainer_fills_in(
 def test_an_accelerate_file_is_one_that_accelerate_reads(stage: str, cards: int, kind: str, tmp_path: Path) -> None:
     arguments = pytest.importorskip("accelerate.commands.config.config_args", reason="accelerate is not installed")
     file = tmp_path / "launch.yaml"
-    planning.write_launch_config(file, full, sharding_stage=stage, gpu_count=cards)
+    planning.write_launch_config(file, full, sharding_stage=stage, gpu_count=cards, training_recipe=AMP)
     read = arguments.load_config_from_file(str(file))
     assert (read.distributed_type.value, read.num_processes, read.mixed_precision) == (kind, cards, "bf16")
     assert read.num_machines == (2 if cards == 16 else 1)
@@ -89,8 +105,72 @@ def test_an_accelerate_file_is_one_that_accelerate_reads(stage: str, cards: int,
 def test_what_no_file_can_say_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"the file of DeepSpeed for ZeRO-1 must end in \.json"):
         planning.write_launch_config(tmp_path / "own.yaml", full)
-    with pytest.raises(ValueError, match="tensor_parallel is 2 and pipeline_parallel 1; a configuration is written"):
+    with pytest.raises(ValueError, match="tensor_parallel is 2; it must be 1 for a file of DeepSpeed"):
         planning.launch_text(full, tensor_parallel=2)
+
+
+EIGHT = "bf16 + bnb AdamW8bit / PagedAdamW8bit"
+FSDP = {"sharding_stage": "FSDP full shard", "training_recipe": AMP}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ({"training_recipe": EIGHT}, f"training_recipe is '{EIGHT}', which DeepSpeed does not start under ZeRO-1"),
+        (
+            {"training_recipe": "pure bf16 AdamW"},
+            "which DeepSpeed does not start under ZeRO-1; it must be one of bf16 p",
+        ),
+        ({"training_recipe": "DeepSpeed ZeRO-3 fp16/bf16 (18 B/N)"}, "which DeepSpeed does not start under ZeRO-1"),
+        ({"sharding_stage": "DDP"}, "which accelerate does not start under DDP; it must be one of fp32 AdamW"),
+        ({"sharding_stage": "FSDP full shard"}, "which accelerate does not start under FSDP full shard"),
+        ({**FSDP, "training_recipe": "pure bf16 AdamW"}, "FSDP's mixed precision would keep fp32 parameters"),
+        ({**FSDP, "training_recipe": EIGHT, "uses_autocast": "Off"}, "which accelerate does not start under FSDP"),
+        ({**FSDP, "optimizer_step": "in backward"}, "optimizer_step is 'in backward'; no file says so"),
+        ({**FSDP, "sequence_parallel": 2}, "sequence_parallel is 2; it must be 1 under FSDP full shard"),
+        ({**FSDP, "state_offload": "Optimizer to CPU"}, "moves optimizer and parameters together, to the CPU"),
+        ({**FSDP, "state_offload": "Optimizer and parameters to NVMe"}, "it must be 'None' or 'Optimizer and param"),
+        ({**FSDP, "gpu_count": 12}, "gpu_count is 12 with gpus_per_node 8; accelerate starts as many on every node"),
+    ],
+)
+def test_a_file_that_would_start_another_job_is_refused(inputs: dict[str, Any], told: str, tmp_path: Path) -> None:
+    full.size(("verdict_code",), **inputs)  # it is sized all the same
+    name = "zero.json" if "sharding_stage" not in inputs else "own.yaml"
+    with pytest.raises(ValueError, match="; |: ") as raised:
+        planning.write_launch_config(tmp_path / name, full, **inputs)
+    assert told in str(raised.value) and "\n" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stage", full.choices("sharding_stage"))
+def test_a_recipe_is_refused_or_its_file_says_what_it_holds(stage: str) -> None:
+    """Every recipe under every stage: a master copy is DeepSpeed's, fp32 parameters are never cast down to 16 bit."""
+    rows = {row["name"]: row for row in load_presets().recipe_rows}
+    started = set()
+    for recipe in full.choices("training_recipe"):
+        one = {"sharding_stage": stage, "gpu_count": 1 if stage == "None" else 2, "training_recipe": recipe}
+        try:
+            config = planning.launch_config(full, uses_autocast="Off", **one)
+        except ValueError:
+            continue
+        started.add(recipe)
+        assert ("zero_optimization" in config) == (rows[recipe]["master_bytes"] > 0), recipe
+        assert not (rows[recipe]["narrow_state"] and stage.startswith(("ZeRO", "FSDP"))), recipe
+    assert started
+
+
+def test_a_file_that_is_there_stays_unless_forced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "zero.json"
+    file.write_text("mine", encoding="utf-8")
+    asked = ["full", "--launch-config", str(file)]
+    assert main(asked) == 2
+    said = capsys.readouterr()
+    assert (file.read_text(encoding="utf-8"), said.out) == ("mine", "")
+    assert "which is there already; name a new file, or give --force" in said.err and said.err.count("\n") == 1
+    assert main([*asked, "--force"]) == 0
+    assert json.loads(file.read_text(encoding="utf-8"))["zero_optimization"]["stage"] == 1
+    assert main(["full", "--training-recipe", "bf16 Muon", "--launch-config", str(tmp_path / "new.json")]) == 2
+    assert not (tmp_path / "new.json").exists()
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,6 +180,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(said.out)["results"]["model_state_per_gpu_gb"] == pytest.approx((4 + 12 / 4) * 8.030261248)
     assert (tmp_path / "zero.json").exists() and "zero.json" in said.err
     assert main(["full", "--stages"]) == 0
-    assert "First that fits: 4 cards, ZeRO-1, on one node of eight." in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "First that fits: 4 cards, ZeRO-1, on one node of eight." in told
+    assert "Fewest cards: 3 cards, ZeRO-2, on one node of eight." in told
     assert main(["full", "--gpu-count", "3", "--tensor-parallel", "2"]) == 2
     assert "gpu_count is 3 with tensor_parallel 2" in capsys.readouterr().err

@@ -67,7 +67,10 @@ def test_recipes_that_differ_in_name_alone_are_one_step() -> None:
     ("changes", "told"),
     [
         ({"gpu_count": 2, "sharding_stage": "DDP"}, "gpu_count is 2; it must be 1, for verify runs one card"),
-        ({"training_recipe": "bf16 Muon"}, "training_recipe is 'bf16 Muon', which verify cannot run; it must be one of"),
+        (
+            {"training_recipe": "bf16 Muon"},
+            "training_recipe is 'bf16 Muon', which verify cannot run; it must be one of",
+        ),
         ({"optimizer_step": "fused"}, "optimizer_step is 'fused'; it must be 'foreach' where verify runs the job"),
         ({"training_recipe": "fp32 + bnb AdamW8bit"}, "embedding_in_fp32 is 'On'; it must be 'Off'"),
     ],
@@ -85,7 +88,12 @@ def plan(short_books: dict[str, Book], tmp_path: Path) -> Path:
 
 
 def result(run: Any, **more: Any) -> dict[str, Any]:
-    row = {"backend": "cuda", "outcome": "ok", "peak_allocated_bytes": 12_500_000_001, "peak_reserved_bytes": 14 * 10**9}
+    row = {
+        "backend": "cuda",
+        "outcome": "ok",
+        "peak_allocated_bytes": 12_500_000_001,
+        "peak_reserved_bytes": 14 * 10**9,
+    }
     found = sized({**run.as_row(), **row, "source": "measured: here", **more})
     assert found is not None
     return found
@@ -99,7 +107,9 @@ def test_a_measured_run_comes_alive_in_the_workbook_and_is_found_again(plan: Pat
     table.engine.recalculate()  # type: ignore[union-attr]
     recipe = {"training_recipe": "pure bf16 AdamW", "sharding_stage": "None", "gpu_count": 1, "uses_autocast": "Off"}
     inputs = {"base_model": SMOL, "batch_size": 4, "sequence_length": run["sequence_length"], **recipe}
-    inputs |= {key: run[key] for key in ("activation_checkpointing", "training_stack", "keeps_model_output", "gpu_choice")}
+    inputs |= {
+        key: run[key] for key in ("activation_checkpointing", "training_stack", "keeps_model_output", "gpu_choice")
+    }
     assert_row(table.shown(at), expected(FULL, inputs), 12.500000001, completed=True)
     assert command.runs_of_workbook(plan, "validation")[-1] == run
     again = write_results(plan, [result(run)], FULL)
@@ -108,9 +118,7 @@ def test_a_measured_run_comes_alive_in_the_workbook_and_is_found_again(plan: Pat
         write_results(plan, [result(make_run("full", {**PURE, "batch_size": 8}, id="own"))], FULL)
 
 
-def test_the_runs_of_the_workbook_that_one_card_takes_come_out(
-    plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_runs_of_the_workbook_that_one_card_takes_come_out(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = {run.id: run for run in command.runs_of_workbook(plan, "validation")}
     said = capsys.readouterr().err
     assert {"H290", "H366"} <= set(runs) and not {"H291", "H393"} & set(runs)

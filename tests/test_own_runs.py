@@ -452,7 +452,9 @@ def rows_of_all_kinds() -> list[dict[str, Any]]:
         *own,
         row("tr-own", "training", batch_size=128),
         row("sharded", "full", base_model=SMOL, gpu_count=4, **sharded),
-        row("one card", "full", base_model=SMOL, parameter_storage="bf16", optimizer_choice="Adam", uses_autocast="Off"),
+        row(
+            "one card", "full", base_model=SMOL, parameter_storage="bf16", optimizer_choice="Adam", uses_autocast="Off"
+        ),
         row("no recipe", "full", parameter_storage="bf16", optimizer_choice="SGD"),
     ]
 

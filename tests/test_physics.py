@@ -12,7 +12,11 @@ from strategies import random_inputs
 from sizing_xlsx.jobs import JOBS, job
 
 GROWING = ("batch_size", "sequence_length", "layer_count_override", "vocabulary_size_override", "hidden_size_override")
-MANY = {"lora": 1.0, "training": 1.0, "full": 0.2}  # a share of the draws: one of full fine-tuning takes ten times as long
+MANY = {
+    "lora": 1.0,
+    "training": 1.0,
+    "full": 0.2,
+}  # a share of the draws: one of full fine-tuning takes ten times as long
 PEAKS = ("traced_allocated", "published_allocated", "traced_reserved", "published_reserved")
 
 

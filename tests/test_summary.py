@@ -13,7 +13,8 @@ from sizing_xlsx.workbook.build import write_book
 from sizing_xlsx.workbook.sheets.summary import BY, DATE
 
 HARD = {"activation_checkpointing": "Off", "gpu_choice": "NVIDIA T4"}
-LARGE = {"lora": {**HARD, "batch_size": 64}, "training": HARD}
+LARGE = {"lora": {**HARD, "batch_size": 64}, "training": HARD, "full": HARD}
+CARDS = {"lora": ("Card", "one "), "training": ("Card", "one "), "full": ("Cards", "2 × ")}
 
 
 def shown(opened: Opened) -> dict[tuple[int, int], Any]:
@@ -40,8 +41,26 @@ def test_the_page_says_what_sizing_says(opened: Opened) -> None:
         assert below(cells, label) == strip[label][0]
     assert beside(cells, "Peak allocated") == opened["Peak_Allocated_GB"]
     assert beside(cells, "Total to size against") == opened["Total_Reserved_GB"]
-    assert beside(cells, "Card").startswith("NVIDIA T4, ")
-    assert str(cells[2, 2]).startswith("Does not fit one NVIDIA T4: the peak alone is ")
+    label, number = CARDS[opened.book.name]
+    assert beside(cells, label).startswith(f"{number.replace('one ', '')}NVIDIA T4, ")
+    assert str(cells[2, 2]).startswith(f"Does not fit {number}NVIDIA T4: the peak alone is ")
+
+
+def test_the_published_total_is_held_against_the_label_and_what_is_usable(short_books: dict[str, Book]) -> None:
+    """Each with its verdict, on Sizing and on Summary, and the published verdict is the latter."""
+    opened = Opened(short_books["full"], Formualizer)
+    for inputs, told in (
+        ({}, "Published, 84.38 GB: tight on the 85.9 of the label, does not fit the usable 85.0 less 0.8 of context and others."),
+        ({"gpu_count": 4}, "Published, 60.29 GB: fits the 85.9 of the label, fits the usable 85.0 less 0.8 of context and others."),
+        ({"sharding_stage": "DDP"}, "Published, 132.56 GB: does not fit the 85.9 of the label, does not fit the usable"),
+        ({"gpu_choice": "NVIDIA V100 SXM2 32GB"}, "Published, 84.38 GB: does not fit the usable 34.1 less 0.8"),
+    ):  # fmt: skip
+        opened.type(inputs, verdict_basis="Published")
+        for sheet in ("Sizing", "Summary"):
+            lines = [str(value) for value in opened.engine.get_sheet(sheet).values()]
+            assert any(line.startswith(told) for line in lines), (sheet, told, [x for x in lines if "Published, " in x])
+        assert opened["Fit_Verdict"] == ("fits" if ", fits the usable" in told else "does not fit")
+    opened.engine.close()
 
 
 def test_line_items_add_up_to_the_peak_by_either_basis(opened: Opened) -> None:
@@ -72,14 +91,16 @@ def test_assumptions_follow_the_job(opened: Opened) -> None:
     if not isinstance(opened.engine, Formualizer):
         pytest.skip("one engine is enough; the others recalculate every cell elsewhere")
     plain = {*shown(opened).values()}
-    assert {"No own values: every shape and allowance is its preset.", "No warning is raised."} <= plain
+    assert "No own values: every shape and allowance is its preset." in plain
+    warned = any(str(value).startswith("Warning: Sharding stage is ZeRO-1; ") for value in plain)
+    assert warned is (opened.book.name == "full") is ("No warning is raised." not in plain)
     longest = 4_096 if opened.book.name == "lora" else 1_000_000
     opened.type(sequence_length=longest, layer_count_override=4, verdict_basis="Published")
     told = [str(value) for value in shown(opened).values()]
     assert "Own values in force: 1, in place of presets. Overrides and Sizing show them." in told
     assert "Basis: the published accounting of the article, as chosen." in told
     assert any(f"No row is longer than {longest:,} tokens" in text for text in told)
-    if opened["Warnings_Raised"]:
+    if opened["Warnings_Raised"] and opened.book.name == "lora":
         assert any(text.startswith("Warning: Sequence length is 4,096;") for text in told)
 
 

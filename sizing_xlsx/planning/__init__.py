@@ -7,6 +7,7 @@ planning.cheapest_that_fits(cards)
 planning.pull(lora, planning.levers_of(lora), batch_size=4)
 planning.highest(lora, "highest_lora_rank", batch_size=4)
 planning.first_that_fits(planning.shared_among(full, base_model="meta-llama/Llama-3.1-70B"))
+planning.fewest_cards(full, base_model="meta-llama/Llama-3.1-70B")
 planning.launch_text(full, sharding_stage="ZeRO-3", gpu_count=8)
 """
 
@@ -19,15 +20,15 @@ from .crossover import Need, Room, needs, rooms, starts_at
 from .launch import launch_config, launch_text, write_launch_config
 from .levers import Pulled, hindrance, pull
 from .search import QUESTIONS, answer, questions
-from .sharding import Shared, first_that_fits, shared_among
+from .sharding import Shared, fewest_cards, first_that_fits, shared_among
 
 if TYPE_CHECKING:
     from ..formula.job import Job
 
 __all__ = [
     "QUESTIONS", "Card", "Need", "Pulled", "Room", "Shared", "answer", "cheapest_that_fits", "every_card",
-    "first_that_fits", "highest", "launch_config", "launch_text", "levers_of", "needs", "pull", "questions", "rooms",
-    "shared_among", "smallest_that_fits", "starts_at", "write_launch_config",
+    "fewest_cards", "first_that_fits", "highest", "launch_config", "launch_text", "levers_of", "needs", "pull",
+    "questions", "rooms", "shared_among", "smallest_that_fits", "starts_at", "write_launch_config",
 ]  # fmt: skip
 
 

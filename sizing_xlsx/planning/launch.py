@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..formula.job import Job
 
-_FACTS = ("copies_of_weights", "model_parallel", "autocast_on", "half_weights", "bucket_elements", "live_parameters")
+_FACTS = (
+    "launcher_starts_recipe", "fsdp_upcasts", "autocast_on", "half_weights", "bucket_elements", "live_parameters",
+)  # fmt: skip
+_DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel")  # which the training code sets up
 _MIXED = {"bf16 autocast": "bf16", "fp16 autocast": "fp16", "fp32": "no"}
 
 
@@ -25,18 +28,71 @@ def kind_of(job: Job, **inputs: Any) -> str:
 
 
 def launch_config(job: Job, **inputs: Any) -> dict[str, Any]:
-    """The configuration of a job as the launcher reads it. ValueError, in one sentence, where there is none.
+    """The configuration of a job as the launcher reads it. ValueError, in one sentence, where it would start another.
 
     inputs: as in Job.size(), of the job "full"; ValueError of it too.
     """
     facts = job.size(_FACTS, **inputs)
     chosen = job.accepted({**job.defaults(), **inputs})
-    if facts["model_parallel"] > 1:
-        raise ValueError(
-            f"tensor_parallel is {chosen['tensor_parallel']} and pipeline_parallel {chosen['pipeline_parallel']}; a"
-            " configuration is written for jobs with 1 of both, the others are set up in the training code"
+    kind = kind_of(job, **inputs)
+    if refused := _refused(job, kind, chosen, facts):
+        raise ValueError(refused)
+    return config_of(job, chosen, facts)
+
+
+def config_of(job: Job, chosen: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+    """The configuration for inputs and terms of a job, whatever it starts: what a sheet shows of any job."""
+    stages = job.tables["sharding_stages"]
+    zero = stages.columns["zero"][stages.row_of(chosen["sharding_stage"]) - 1]
+    return _deepspeed(job, chosen, facts) if zero else _accelerate(job, chosen)
+
+
+def _refused(job: Job, kind: str, chosen: dict[str, Any], facts: dict[str, Any]) -> str:
+    """Why no file of the launcher starts the job that is sized, in one sentence; "" where one does."""
+    stage, recipe, offload = (chosen[key] for key in ("sharding_stage", "training_recipe", "state_offload"))
+    degree = next((key for key in _DEGREES if chosen[key] > 1), "")
+    if degree:
+        return f"{degree} is {chosen[degree]}; it must be 1 for a file of {kind}: the training code sets it up"
+    if facts["fsdp_upcasts"]:
+        return (
+            f"training_recipe is {recipe!r} with uses_autocast 'On'; FSDP's mixed precision would keep fp32 parameters:"
+            " choose uses_autocast 'Off', or a recipe with fp32 parameters"
         )
-    return _deepspeed(job, chosen, facts) if kind_of(job, **inputs) == "DeepSpeed" else _accelerate(job, chosen)
+    if not facts["launcher_starts_recipe"]:
+        return (
+            f"training_recipe is {recipe!r}, which {kind} does not start under {stage}; it must be one of"
+            f" {', '.join(_started(job, stage))}"
+        )
+    if chosen["optimizer_step"] == "in backward":
+        return "optimizer_step is 'in backward'; no file says so: it must be foreach, fused or for-loop"
+    if kind == "DeepSpeed":
+        return ""
+    if chosen["sequence_parallel"] > 1:
+        return (
+            f"sequence_parallel is {chosen['sequence_parallel']}; it must be 1 under {stage}, or the stage a ZeRO one"
+        )
+    offloads = job.tables["offloads"]
+    at = offloads.row_of(offload) - 1
+    if offloads.columns["optimizer"][at] and (offloads.columns["nvme"][at] or not offloads.columns["parameters"][at]):
+        return (
+            f"state_offload is {offload!r} under {stage}, which moves optimizer and parameters together, to the CPU:"
+            " it must be 'None' or 'Optimizer and parameters to CPU'"
+        )
+    cards, node = chosen["gpu_count"], chosen["gpus_per_node"]
+    if cards > node and cards % node:
+        return (
+            f"gpu_count is {cards} with gpus_per_node {node}; accelerate starts as many on every node: it must divide"
+        )
+    return ""
+
+
+def _started(job: Job, stage: str) -> list[str]:
+    """The recipes that the launcher of a stage starts."""
+    stages, recipes = job.tables["sharding_stages"], job.tables["recipes"]
+    at = stages.row_of(stage) - 1
+    zero = "runs_zero_3" if stages.columns["shards_weights"][at] else "runs_zero_1_2"
+    flag = zero if stages.columns["zero"][at] else "runs_fsdp" if stages.columns["fsdp"][at] else "runs_ddp"
+    return [name for name, starts in zip(recipes.keys, recipes.columns[flag], strict=True) if starts]
 
 
 def launch_text(job: Job, **inputs: Any) -> str:
@@ -47,14 +103,24 @@ def launch_text(job: Job, **inputs: Any) -> str:
     return "\n".join(_yaml(config)) + "\n"
 
 
-def write_launch_config(path: Path, job: Job, **inputs: Any) -> str:
-    """Write the file and say what it is for. ValueError for a name that ends as the other launcher's does."""
+def write_launch_config(path: Path, job: Job, *, force: bool = False, **inputs: Any) -> str:
+    """Write the file and say what it is for.
+
+    force: also where a file of that name is there. ValueError for a name that ends as the other launcher's does.
+    """
     kind = kind_of(job, **inputs)
     ends = (".json",) if kind == "DeepSpeed" else (".yaml", ".yml")
     if path.suffix.casefold() not in ends:
         stage = job.accepted({**job.defaults(), **inputs})["sharding_stage"]
         raise ValueError(f"launch_config is {str(path)!r}; the file of {kind} for {stage} must end in {ends[0]}")
-    path.write_text(launch_text(job, **inputs), encoding="utf-8")
+    text = launch_text(job, **inputs)
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ValueError(
+            f"launch_config is {str(path)!r}, which is there already; name a new file, or give --force"
+        ) from None
     return f"{path}: for {'Trainer(deepspeed=...)' if kind == 'DeepSpeed' else 'accelerate launch --config_file'}"
 
 

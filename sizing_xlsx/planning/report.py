@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import every_card, levers_of, pull
-from .sharding import Shared, first_that_fits, shared_among
+from .sharding import COUNTS, Shared, fewest_cards, first_that_fits, shared_among
 
 if TYPE_CHECKING:
     from ..formula.job import Job
@@ -51,8 +51,9 @@ def levers_text(found: Sequence[dict[str, Any]]) -> str:
 
 
 def stages(job: Job, inputs: dict[str, Any]) -> list[dict[str, Any]]:
-    """The job shared among 1 to 1,024 cards in each way, as records."""
-    return [shared._asdict() for shared in shared_among(job, **inputs)]
+    """The job over 1 to 1,024 cards in each way, as records; last the fewest that fit, if between these counts."""
+    found, fewest = shared_among(job, **inputs), fewest_cards(job, **inputs)
+    return [shared._asdict() for shared in (*found, *([fewest] if fewest and fewest.cards not in COUNTS else []))]
 
 
 def stages_text(found: Sequence[dict[str, Any]]) -> str:
@@ -61,11 +62,16 @@ def stages_text(found: Sequence[dict[str, Any]]) -> str:
     for one in found:
         figures = "".join(f"{_shown(one[key], 1):>10}" for key in ("state_gb", "peak_gb", "total_gb"))
         lines.append(f"{one['stage']:20}{one['cards']:>6}{figures}  {one['verdict']}")
-    first = first_that_fits([Shared(**one) for one in found])
-    if first is None:
+    every = [Shared(**one) for one in found]
+    first, fewest = first_that_fits([one for one in every if one.cards in COUNTS]), first_that_fits(every)
+    if first is None or fewest is None:
         return "\n".join((*lines, "", "None of these fits."))
-    where = "on one node of eight" if first.on_one_node else "over more than one node of eight"
-    return "\n".join((*lines, "", f"First that fits: {first.cards} cards, {first.stage}, {where}."))
+    return "\n".join((*lines, "", f"First that fits: {_way(first)}.", f"Fewest cards: {_way(fewest)}."))
+
+
+def _way(shared: Shared) -> str:
+    where = "on one node of eight" if shared.on_one_node else "over more than one node of eight"
+    return f"{shared.cards} cards, {shared.stage}, {where}"
 
 
 def _shown(value: float | None, digits: int) -> str:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 COUNTS = tuple(2**power for power in range(11))
 STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3", "FSDP full shard", "FSDP hybrid shard")  # least divided first
+_BLOCK = 8  # counts that are tried at a time
 _RESULTS = ("model_state_per_gpu_gb", "per_gpu_peak_allocated_gb", "total_reserved_gb", "fit_verdict", "on_one_node")
 
 
@@ -46,3 +47,18 @@ def first_that_fits(found: Sequence[Shared]) -> Shared | None:
     """The smallest count that fits, and at it the stage that divides least; None where none fits."""
     fits = [shared for shared in found if shared.verdict == "fits"]
     return min(fits, key=lambda shared: (shared.cards, STAGES.index(shared.stage)), default=None)
+
+
+def fewest_cards(job: Job, most: int = COUNTS[-1], **inputs: Any) -> Shared | None:
+    """The smallest count of all, not of the powers of two alone, at which any stage fits, and the least divided one.
+
+    None where up to `most` cards none fits. inputs as in Job.size(); ValueError of it.
+    """
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ValueError(f"most is {most!r}; it must be a whole number of cards from 1")
+    job.accepted(inputs)
+    for start in range(1, most + 1, _BLOCK):
+        counts = range(start, min(start + _BLOCK, most + 1))
+        if found := first_that_fits(shared_among(job, counts, **inputs)):
+            return found
+    return None

@@ -59,6 +59,7 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
     "sharding": (
         "title", "verdicts", "totals", "states", "cards", "lowest", "crossing", "first", "node", "nodes", "none",
         "by_size", "chart_title", "size", "parts", "card", "alt", "launch", "launch_note", "launch_columns",
+        "launch_recipe",
     ),
     "scenarios": (
         "title", "rows", "printed", "cards", "as_typed", "needed", "sentence", "idle", "further", "own", "cards_title",

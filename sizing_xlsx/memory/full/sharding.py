@@ -5,6 +5,7 @@ from typing import Any
 from ...formula.declare import Input, Whole, check, term
 from ...formula.primitives import floor, minimum, when
 
+_LAUNCHERS = "presets/recipes.csv: ZeRO keeps a master copy in fp32; FSDP, DDP and one card keep none"
 tensor_parallel = Input(
     "count", Whole(1, 1024), 1, "Tensor parallel", "Cards that share each matrix; must divide heads and KV heads."
 )
@@ -120,3 +121,24 @@ def stage_named(sharding_stages: Any, stage_row: Any, copies_of_weights: Any) ->
 def node_group(gpus_per_node: Any, tensor_parallel: Any, copies_of_weights: Any) -> Any:
     """Cards of one node among which a hybrid stage divides the state."""
     return minimum(copies_of_weights, gpus_per_node / tensor_parallel)
+
+
+@term("switch", source=_LAUNCHERS)
+def zero_starts_recipe(sharding_stages: Any, stage_row: Any, recipes: Any, recipe_row: Any) -> Any:
+    """1 when DeepSpeed at this stage, or at stage 1 or 2, holds the recipe's tensors and no others."""
+    divided = sharding_stages.shards_weights[stage_row] > 0
+    return when(divided, recipes.runs_zero_3[recipe_row], recipes.runs_zero_1_2[recipe_row])
+
+
+@term("switch", source=_LAUNCHERS)
+def torch_starts_recipe(fsdp_stage: Any, recipes: Any, recipe_row: Any, fsdp_upcasts: Any) -> Any:
+    """1 when PyTorch's FSDP, or its DDP and one card alone, holds the recipe's tensors and no others."""
+    return when(fsdp_stage > 0, recipes.runs_fsdp[recipe_row] * (1 - fsdp_upcasts), recipes.runs_ddp[recipe_row])
+
+
+@term("switch", source=_LAUNCHERS)
+def launcher_starts_recipe(
+    sharding_stages: Any, stage_row: Any, zero_starts_recipe: Any, torch_starts_recipe: Any
+) -> Any:
+    """1 when the launcher of the stage starts a job that holds the recipe's tensors, and no others."""
+    return when(sharding_stages.zero[stage_row] > 0, zero_starts_recipe, torch_starts_recipe)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formula.render import column_name
-from ...planning.launch import launch_config
+from ...planning.launch import config_of
 from ...planning.sharding import COUNTS, STAGES
 from .. import charts, page
 from ..book import Raw
-from ..words import filled
+from ..words import filled, quoted
 
 if TYPE_CHECKING:
     from ..book import Book
@@ -187,7 +187,7 @@ def _launch(book: Book, row: int, last: int) -> int:
 
 def _settings(book: Book) -> list[tuple[str, str, Any]]:
     """Setting, formula and value of the lines that a stage decides, in either launcher's words; "–" in the other's."""
-    config = launch_config(book.job, **{key: book.values[key] for key in book.job.inputs})
+    config = config_of(book.job, book.values, book.values)
     zero, fsdp = config.get("zero_optimization", {}), config.get("fsdp_config", {})
 
     def of(table: str, column: str, row: str) -> str:
@@ -209,7 +209,11 @@ def _settings(book: Book) -> list[tuple[str, str, Any]]:
     cast = f"IF({stage['zero']}>0,{book.cell_name('autocast_on')},{book.cell_name('autocast_active')})"
     precision = str(book.values["compute_precision"])[:4]
     casts = book.values["autocast_on" if zero else "autocast_active"]
+    words, started = book.sharding.words["launch_recipe"], book.cell_name("launcher_starts_recipe")
+    starts = book.values["launcher_starts_recipe"]
     return [
+        (words["name"], f"IF({started}>0,{quoted(words['starts'])},{quoted(words['not'])})",
+         words["starts" if starts else "not"]),
         ("distributed_type", f'IF({stage["zero"]}>0,"DEEPSPEED",{launcher})', kind),
         ("mixed_precision", f'IF({cast}>0,{half},"no")',
          precision if casts else "no"),
