@@ -4,9 +4,7 @@ from typing import Any
 
 from ..formula.declare import Constant, term
 
-_GATHERS = (
-    "Rajbhandari et al. 2020, ZeRO: weights are gathered for forward and backward; frozen ones have no gradient"
-)
+_GATHERS = "Rajbhandari et al. 2020, ZeRO: weights are gathered for forward and backward; frozen ones have no gradient"
 base_gathers = Constant(2, "count", "Gatherings of a frozen base for a micro-batch", _GATHERS, "published")
 
 
