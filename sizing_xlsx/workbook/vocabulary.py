@@ -127,7 +127,7 @@ VOCABULARY: Mapping[str, str] = {
         subjects.adapters subjects.stack subjects.form subjects.resident subjects.layer subjects.mask subjects.kept
         subjects.activations subjects.published subjects.traced subjects.items subjects.allocator subjects.verdict
         subjects.tokens subjects.adapter_work subjects.encoder_work subjects.full_work subjects.whole_cards
-        subjects.all_trained subjects.model_traffic subjects.base_traffic subjects.stage_costs
+        subjects.cards subjects.all_trained subjects.model_traffic subjects.base_traffic subjects.stage_costs
         subjects.work subjects.throughput subjects.checkpoints subjects.hours subjects.communication subjects.price
         subjects.rent subjects.own subjects.budget subjects.figures subjects.recipe subjects.sharding subjects.stages
         subjects.exchange subjects.state
