@@ -19,6 +19,7 @@ from sizing_xlsx.functions import registered
 from sizing_xlsx.functions.desk import CATALOGUE, Desk
 from sizing_xlsx.functions.names import tail
 from sizing_xlsx.functions.signature import TABLE
+from sizing_xlsx.jobs import FUNCTION_JOBS
 from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook import lambdas
 from sizing_xlsx.workbook.build import write_book
@@ -75,9 +76,21 @@ class Typed:
         return found
 
 
+@pytest.fixture(params=FUNCTION_JOBS)  # the workbook of full fine-tuning has no functions
+def book(request: pytest.FixtureRequest, short_books: dict[str, Book]) -> Book:
+    """Each workbook with functions, with fewer rows of jobs."""
+    return short_books[request.param]
+
+
+@pytest.fixture(params=FUNCTION_JOBS)
+def whole_book(request: pytest.FixtureRequest, books: dict[str, Book]) -> Book:
+    """Each workbook with functions, as it is shipped."""
+    return books[request.param]
+
+
 @pytest.fixture(scope="module")
 def typed(books: dict[str, Book], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Typed]:
-    """Each of the two workbooks, cut down to what its functions read, with such a sheet."""
+    """Each of these workbooks, cut down to what its functions read, with such a sheet."""
     folder = tmp_path_factory.mktemp("functions")
     return cache(lambda name: Typed(cut_down(books[name], folder / books[name].path.name)))
 
