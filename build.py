@@ -28,7 +28,8 @@ OLDEST_PYTHON = (3, 11)
 ROOT = Path(__file__).resolve().parent
 LOCK_TIMEOUT = 900.0  # seconds: a first installation over a slow line
 CONTINUED = "SIZING_XLSX_CONTINUED"  # set for the Python in .venv: never start a second time
-EXTRAS_OF = {"test": "test", "benchmark": "bulk", "report": "report", "sweep": "bulk"}  # command -> the extra that it needs
+# Command -> the extra that it needs.
+EXTRAS_OF = {"test": "test", "benchmark": "bulk", "report": "report", "sweep": "bulk"}
 
 HELP = """\
 usage: python build.py [--output DIR] [build options]   regenerate both workbooks (default: current folder)

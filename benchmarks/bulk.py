@@ -12,7 +12,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,8 +67,8 @@ def write_jobs(path: Path, count: int, seed: int = 7) -> None:
     gpus = lora.tables["gpus"]
     cards = [card for card in gpus if gpus.columns["usable_bytes"][gpus.row_of(card) - 1]]
 
-    def among(choices: object, kind: str = "") -> object:
-        drawn = np.array(choices, dtype=object)[rng.integers(0, len(choices), count)]  # type: ignore[arg-type]
+    def among(choices: Any, kind: str = "") -> Any:
+        drawn = np.array(choices, dtype=object)[rng.integers(0, len(choices), count)]
         return np.where(kinds == kind, drawn, "") if kind else drawn
 
     columns = {
