@@ -46,7 +46,7 @@ def random_inputs(job: Job, rng: random.Random) -> dict[str, Any]:
     while True:
         values = {key: _draw(job, key, rng) for key in job.inputs}
         _repair(job, values, rng)
-        if "sharding_stage" not in values:
+        if "training_recipe" not in values:
             return job.accepted(values)
         _share(job, values, rng)
         known = job.reference(values := job.accepted(values))
