@@ -33,7 +33,7 @@ QUESTIONS = tuple(f"{basis}largest_{vary}" for basis in BASES for vary in ("batc
 
 
 def modules(name: str) -> tuple[ModuleType, ...]:
-    """The formulas of a job: LoRA of a decoder or training an encoder on one GPU, full fine-tuning on one or more."""
+    """The formulas of a job: LoRA or full fine-tuning of a decoder on GPUs, training an encoder on one."""
     from .memory.shared import activations, allocator, card, exchange, limits, published, run, stages, units, verdict
 
     if name == "full":

@@ -220,7 +220,7 @@ def test_a_switch_may_be_a_truth_value() -> None:
     [
         ("batch", "batch_size"),
         ("sequence_lenght", "sequence_length"),
-        ("gpu", "gpu_choice"),
+        ("gpu_choise", "gpu_choice"),
         ("optimiser_choice", "optimizer_choice"),
     ],
 )

@@ -537,8 +537,8 @@ def spoil(file: Path, old: str, new: str) -> None:
         ("gpus.csv", "NVIDIA T4", '"NVIDIA" T4', "is not CSV"),
         (
             "storage_formats.csv",
-            "fp32,4,0,0,0,0,4,0,0,0,1,",
-            "fp32,4,0,0,0,0,4,0,0,0,yes,",
+            "fp32,4,4,0,0,0,0,4,0,0,0,1,",
+            "fp32,4,4,0,0,0,0,4,0,0,0,yes,",
             'column fp32 is "yes"; it should be 0 or 1',
         ),
         (

@@ -2,7 +2,7 @@
 
 shared/    what all jobs have in common: units, the run, the card, the allocator, the verdict
 decoder/   the shape of a decoder and its exact parameters, which every job about one shares
-lora/      LoRA and QLoRA-style fine-tuning of a decoder on one GPU
+lora/      LoRA and QLoRA-style fine-tuning of a decoder on one GPU or more
 training/  training an encoder from scratch on one GPU
 
 Each job has two families over the same inputs: published (the accounting of the articles that the workbooks

@@ -145,16 +145,16 @@ def write_job_table(
     heading: str,
     first_row: int = 9,
     typed_from: int | None = None,
-    at: Callable[[int], int] | None = None,
+    place: Callable[[int], int] | None = None,
 ) -> None:
     """Write the rows of a job table on a sheet of its own, from `first_row` (0-based) and column B on.
 
     rows: label, the job's inputs as values, and what their cells hold where that is not the value itself (a
     formula). An optional input that is not given says NOT_GIVEN. The results come first, and only they are printed.
-    typed_from: the row, from 0, from which on inputs that are values can be typed over. at: where each row stands on
-    the sheet, if not one below the other.
+    typed_from: the row, from 0, from which on inputs that are values can be typed over. place: where each row stands
+    on the sheet, if not one below the other.
     """
-    place = at or (lambda row: first_row + row)
+    row_of = place or (lambda number: first_row + number)
     ws, styles = book.sheet(title), book.styles
     header, unit = styles["th_r"], styles["th_u"]
     text_style = styles["r_text_r"]
@@ -168,7 +168,7 @@ def write_job_table(
     formulas = table.formulas(2)
     numbers = {key: _number(book, job.unit_of(key)) for key in table.columns}
     for number, (label, inputs, cells) in enumerate(rows):
-        row = place(number)
+        row = row_of(number)
         values = table.values(inputs)
         book.put(ws, row, 1, label, styles["r_label"])
         for column, key in enumerate(table.columns, 2):
@@ -181,4 +181,4 @@ def write_job_table(
                 if typed_from is not None and number >= typed_from and key not in cells:
                     style = styles[typed_style(job, key)]
                 book.put(ws, row, column, NOT_GIVEN if content is None else content, style)
-    page.print_area(ws, place(len(rows) - 1), 1 + len(table.results))
+    page.print_area(ws, row_of(len(rows) - 1), 1 + len(table.results))

@@ -122,7 +122,7 @@ def write(book: Book) -> None:
         rows_repeated=(0, FIRST - 1),
         freeze=(FIRST, 2),
     )
-    write_job_table(book, TITLE, what_if.table, what_if.rows, heading=words["job"], first_row=FIRST, at=what_if.at)
+    write_job_table(book, TITLE, what_if.table, what_if.rows, heading=words["job"], first_row=FIRST, place=what_if.at)
     put, styles = book.putter(book.sheet(TITLE)), book.styles
     for row, text, style in zip((FIRST - 2, FIRST - 1), words["broken"], ("th_r", "th_u"), strict=True):
         put(row, what_if.beside, text, styles[style])
