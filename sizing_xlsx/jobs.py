@@ -21,6 +21,7 @@ WORKED: dict[str, dict[str, Any]] = {
         "training_stack": "HF Trainer, transformers 5",
         "gpu_choice": "NVIDIA A100 SXM4 80GB",
     },
+    "serving": {"base_model": "meta-llama/Llama-3.1-8B"},
 }
 JOBS = ("lora", "training")  # those that have a workbook
 BASES = {  # of a verdict: the total to keep within which capacity, and how a label says it
@@ -31,11 +32,13 @@ QUESTIONS = tuple(f"{basis}largest_{vary}" for basis in BASES for vary in ("batc
 
 
 def modules(name: str) -> tuple[ModuleType, ...]:
-    """The formulas of a job: LoRA of a decoder or training an encoder on one GPU, full fine-tuning on one or more."""
+    """The formulas of a job: LoRA of a decoder or training an encoder on one GPU, full fine-tuning and serving on more."""
     from .memory.shared import activations, allocator, card, limits, published, run, units, verdict
 
     if name == "full":
         return (units, limits, card, activations, verdict, *_full())
+    if name == "serving":
+        return (units, *_serving())
     shared = (units, limits, run, card, activations, published, allocator, verdict)
     return (*shared, *(_lora() if name == "lora" else _training()))
 
@@ -103,6 +106,13 @@ def _full() -> tuple[ModuleType, ...]:
 
     decoder = (shape, parameters)
     return (taken, run, *decoder, recipe, sharding, state, layer, loss, moments, published, reserve, items)
+
+
+def _serving() -> tuple[ModuleType, ...]:
+    from .memory.decoder import parameters, shape
+    from .memory.serving import activations, engine, kv_cache, parallel, pool, requests, taken, weights
+
+    return (taken, shape, parameters, requests, engine, parallel, weights, kv_cache, activations, pool)
 
 
 def plain_job(
