@@ -32,7 +32,7 @@ QUESTIONS = tuple(f"{basis}largest_{vary}" for basis in BASES for vary in ("batc
 
 
 def modules(name: str) -> tuple[ModuleType, ...]:
-    """The formulas of a job: LoRA of a decoder or training an encoder on one GPU, full fine-tuning and serving on more."""
+    """The formulas of a job: LoRA or training an encoder on one GPU, full fine-tuning and serving on one or more."""
     from .memory.shared import activations, allocator, card, limits, published, run, units, verdict
 
     if name == "full":
@@ -45,6 +45,8 @@ def modules(name: str) -> tuple[ModuleType, ...]:
 
 def beside(name: str) -> tuple[ModuleType, ...]:
     """The formulas of a job's time and money, which stand beside those of its memory."""
+    if name == "serving":
+        return _beside_serving()
     from .effort import (
         adapter_work,
         all_trained,
@@ -69,6 +71,12 @@ def beside(name: str) -> tuple[ModuleType, ...]:
         "full": (all_trained, full_work),
     }
     return (tokens, *of_job[name], work, throughput, checkpoints, hours, communication, price, rent, own, budget)
+
+
+def _beside_serving() -> tuple[ModuleType, ...]:
+    from .effort import price, serving_cost, serving_replicas, serving_speed, serving_taken, serving_work
+
+    return (serving_taken, serving_work, serving_speed, serving_replicas, price, serving_cost)
 
 
 def _lora() -> tuple[ModuleType, ...]:
@@ -133,8 +141,13 @@ def make_job(
 ) -> Job:
     """A job with its inverse questions: the largest batch and the longest sequence that still fit, by either basis."""
     made = plain_job(name, presets, extra, opened_on)
-    ask(made, QUESTIONS)
+    ask(made, questions_of(name))
     return made
+
+
+def questions_of(name: str) -> tuple[str, ...]:
+    """The inverse questions of a job, some of QUESTIONS: serving answers its own in closed form."""
+    return () if name == "serving" else QUESTIONS
 
 
 def ask(made: Job, questions: Iterable[str]) -> None:

@@ -37,7 +37,10 @@ recurrent_value_bytes = Input(
 
 
 # ---------------------------------------------------------------------- of one token
-@check("recurrent_layers is {recurrent_layers}; it must be at most the full-attention layers of {base_model}, {full_layer_count}")
+@check(
+    "recurrent_layers is {recurrent_layers}; it must be at most the full-attention layers of {base_model},"
+    " {full_layer_count}"
+)
 @term("switch")
 def recurrent_layers_exist(recurrent_layers: Any, full_layer_count: Any) -> Any:
     """0 when more layers should be recurrent than there are without a window."""
@@ -70,7 +73,11 @@ def kv_cache_bytes_per_token_windowed(full_kept_layers: Any, kv_layer_bytes: Any
 
 @term("bytes", label="Recurrent state of a request")
 def recurrent_state(
-    recurrent_layers: Any, recurrent_state_values: Any, convolution_values: Any, recurrent_value_bytes: Any, bf16_bytes: Any
+    recurrent_layers: Any,
+    recurrent_state_values: Any,
+    convolution_values: Any,
+    recurrent_value_bytes: Any,
+    bf16_bytes: Any,
 ) -> Any:
     """What recurrent layers keep of a request, however long it is; the convolution's tokens in 16 bit."""
     return recurrent_layers * (recurrent_state_values * recurrent_value_bytes + convolution_values * bf16_bytes)
@@ -219,6 +226,8 @@ def kv_batch_reserved_gb(
     fault=False,
 )
 @term("switch")
-def engine_knows_windows(windows_kept: Any, windowed_layer_count: Any, sliding_window: Any, percentile_context: Any) -> Any:
+def engine_knows_windows(
+    windows_kept: Any, windowed_layer_count: Any, sliding_window: Any, percentile_context: Any
+) -> Any:
     """0 when the engine ignores windows that are shorter than requests."""
     return when((windowed_layer_count > 0) & (windows_kept <= 0) & (percentile_context > sliding_window), 0, 1)

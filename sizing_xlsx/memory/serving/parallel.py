@@ -9,7 +9,11 @@ tensor_parallel = Input(
     "count", Whole(1, 1024), 1, "Tensor parallel", "Cards that share each matrix; it must divide the attention heads."
 )
 pipeline_parallel = Input(
-    "count", Whole(1, 1024), 1, "Pipeline parallel", "Stages that each hold some of the layers; at most as many as layers."
+    "count",
+    Whole(1, 1024),
+    1,
+    "Pipeline parallel",
+    "Stages that each hold some of the layers; at most as many as layers.",
 )
 data_parallel = Input(
     "count", Whole(1, 1024), 1, "Data parallel", "Copies of the engine that each serve other requests."
@@ -65,8 +69,8 @@ def uneven_experts(expert_count: Any, expert_parallel: Any, tensor_parallel: Any
 
 
 @check(
-    "expert_parallel is {expert_parallel}; it must divide the experts of {base_model}, {expert_count}, and tensor_parallel"
-    " × data_parallel, {tensor_parallel} × {data_parallel}, and be 1 for a dense model"
+    "expert_parallel is {expert_parallel}; it must divide the experts of {base_model}, {expert_count}, and"
+    " tensor_parallel × data_parallel, {tensor_parallel} × {data_parallel}, and be 1 for a dense model"
 )
 @term("switch")
 def expert_parallel_divides(expert_parallel: Any, expert_count: Any, uneven_experts: Any) -> Any:

@@ -98,7 +98,9 @@ def longest_taken(maximum_positions: Any, longest_unstated: Any) -> Any:
 
 
 @term("tokens", label="Longest context within the windows")
-def tokens_in_windows(kv_pool: Any, recurrent_state_held: Any, kv_bytes_per_token_per_gpu: Any, least_bytes: Any) -> Any:
+def tokens_in_windows(
+    kv_pool: Any, recurrent_state_held: Any, kv_bytes_per_token_per_gpu: Any, least_bytes: Any
+) -> Any:
     """Tokens of one request that the pool holds as long as every layer keeps each of them."""
     return maximum(0, kv_pool - recurrent_state_held) / maximum(least_bytes, kv_bytes_per_token_per_gpu)
 

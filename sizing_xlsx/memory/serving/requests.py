@@ -16,10 +16,14 @@ maximum_length = Input(
     "Longest context",
     "Prompt and answer together that the engine accepts (max_model_len); it must be able to hold one such request.",
 )
-short_share = Input("share", Number(0, 1), 0.3, "Share of short requests", "Of all requests; the three shares sum to 1.")
+short_share = Input(
+    "share", Number(0, 1), 0.3, "Share of short requests", "Of all requests; the three shares sum to 1."
+)
 short_prompt_tokens = Input("tokens", Whole(1, _LONGEST), 300, "Short prompt", "Tokens of a short request's prompt.")
 short_output_tokens = Input("tokens", Whole(1, _LONGEST), 100, "Short answer", "Tokens of a short request's answer.")
-usual_share = Input("share", Number(0, 1), 0.6, "Share of usual requests", "Of all requests; the three shares sum to 1.")
+usual_share = Input(
+    "share", Number(0, 1), 0.6, "Share of usual requests", "Of all requests; the three shares sum to 1."
+)
 usual_prompt_tokens = Input("tokens", Whole(1, _LONGEST), 1500, "Usual prompt", "Tokens of a usual request's prompt.")
 usual_output_tokens = Input("tokens", Whole(1, _LONGEST), 400, "Usual answer", "Tokens of a usual request's answer.")
 long_share = Input("share", Number(0, 1), 0.1, "Share of long requests", "Of all requests; the three shares sum to 1.")
@@ -148,8 +152,8 @@ def longest_request(
 
 
 @check(
-    "maximum_length is {maximum_length}; the longest requests take {longest_request} tokens, prompt and answer: enter at"
-    " least that, or shorter requests"
+    "maximum_length is {maximum_length}; the longest requests take {longest_request} tokens, prompt and answer: enter"
+    " at least that, or shorter requests"
 )
 @term("switch")
 def requests_within_length(longest_request: Any, maximum_length: Any) -> Any:

@@ -7,7 +7,11 @@ from ...formula.primitives import floor, minimum, when
 
 _FORMAT = "storage_formats.csv"
 expert_width_step = Constant(
-    256, "count", "Step of expert widths", "vLLM pads MXFP4 experts to a multiple of it: gpt-oss 2,880 to 3,072", "published"
+    256,
+    "count",
+    "Step of expert widths",
+    "vLLM pads MXFP4 experts to a multiple of it: gpt-oss 2,880 to 3,072",
+    "published",
 )
 
 
@@ -18,8 +22,8 @@ def converted_experts(storage_formats: Any, storage_row: Any) -> Any:
 
 
 @check(
-    "quantised_head is {quantised_head!r} with base_storage_format {base_storage_format!r}; only a quantised model's head"
-    " is quantised",
+    "quantised_head is {quantised_head!r} with base_storage_format {base_storage_format!r}; only a quantised model's"
+    " head is quantised",
     fault=False,
 )
 @term("switch")
@@ -53,9 +57,7 @@ def unquantised_parameters(base_parameter_count: Any, untied_parameters: Any, qu
 
 
 @term("bytes per parameter", source=_FORMAT)
-def expert_matrix_bytes(
-    converted_experts: Any, storage_formats: Any, storage_row: Any, unquantised_bytes: Any
-) -> Any:
+def expert_matrix_bytes(converted_experts: Any, storage_formats: Any, storage_row: Any, unquantised_bytes: Any) -> Any:
     """Bytes of a parameter of a routed expert's matrices."""
     return when(converted_experts > 0, storage_formats.bytes_per_parameter[storage_row], unquantised_bytes)
 
@@ -136,9 +138,7 @@ def repeated_parameters(
 
 
 @term("bytes per parameter")
-def linear_bytes(
-    storage_formats: Any, storage_row: Any, quantised_base: Any, unquantised_bytes: Any
-) -> Any:
+def linear_bytes(storage_formats: Any, storage_row: Any, quantised_base: Any, unquantised_bytes: Any) -> Any:
     """Bytes of a parameter of the layers' linear modules."""
     converts = quantised_base * storage_formats.converts_linears[storage_row]
     return when(converts > 0, storage_formats.bytes_per_parameter[storage_row], unquantised_bytes)
