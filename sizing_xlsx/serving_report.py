@@ -49,10 +49,11 @@ def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
             "  Time to first token   " + pair("first_token_bound_seconds", "first_token_seconds", "ms", 1, 1000),
             "  Time per output token " + pair("output_token_bound_seconds", "output_token_seconds", "ms", 2, 1000),
             "  Tokens a second, card " + pair("tokens_per_second_per_gpu_bound", "tokens_per_second_per_gpu", "", 0),
-            f"  A step computes rather than reads from {amount('compute_bound_batch', 'requests')} on.",
+            f"  Requests from which a step computes rather than reads: {amount('compute_bound_batch', '')}; with the"
+            f" matrices alone: {amount('matrix_balance_batch', '')}.",
             "",
-            f"Cost at {known['request_rate']:,} requests a second: {amount('replicas', 'deployments')},"
-            f" {amount('replica_gpus', 'cards')}",
+            f"Cost at {known['request_rate']:,} requests a second; deployments {amount('replicas', '')},"
+            f" cards {amount('replica_gpus', '')}",
             f"{'':24}{'rented':>20}{'owned':>20}",
             "  Million input tokens  " + pair("rent_per_million_input", "own_per_million_input", currency, 4),
             "  Million output tokens " + pair("rent_per_million_output", "own_per_million_output", currency, 4),

@@ -31,7 +31,7 @@ queue_safety = Input(
     Number(0, 10),
     1,
     "Safety of the queue",
-    "Roots of the mean load beside it: by Halfin and Whitt 1 lets some 22% of requests wait, 2 some 3%.",
+    "Roots of the mean load beside it: by Halfin and Whitt 1 lets some 22% of requests wait, 2 some 4%.",
     follows_job=False,
 )
 user_count = Input(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..presets.catalogue import PUBLISHED_FORMAT
 from .compare import FITS, card_inputs
 
 if TYPE_CHECKING:
@@ -59,12 +60,14 @@ def card_sets(job: Job, sets: Sequence[int] = SETS, **inputs: Any) -> list[Serve
 def every_model(job: Job, **inputs: Any) -> list[Served]:
     """Each model of the catalogue on the cards of the job; inputs as in Job.size(), base_model and its own left aside.
 
-    Models that the job's degrees do not divide, or that were not made for its longest context, are left out.
+    Without a base_storage_format each is in the one that it is published in. Models that the job's degrees do not
+    divide, or that were not made for its longest context, are left out.
     """
     own = dict.fromkeys(job.own_values_of("base_model"))
-    tried = ({"base_model": name, **own} for name in job.choices("base_model"))
-    job.accepted(inputs)
-    return [found for changes in tried if (found := _served(job, {**inputs, **changes})) is not None]
+    models = job.tables["models"]
+    published = zip(models, models.columns[PUBLISHED_FORMAT], strict=True)
+    tried = ({"base_storage_format": stored, **inputs, "base_model": name, **own} for name, stored in published)
+    return [found for each in tried if (found := _served(job, each)) is not None]
 
 
 def smallest_set(found: Iterable[Served]) -> Served | None:

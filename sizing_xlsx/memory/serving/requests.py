@@ -46,7 +46,7 @@ def share_sum(short_share: Any, usual_share: Any, long_share: Any) -> Any:
 
 
 @check(
-    "short_share is {short_share}, usual_share {usual_share} and long_share {long_share}, which sum to {share_sum};"
+    "short_share is {short_share}, usual_share {usual_share} and long_share {long_share}, which sum to {share_sum:.6g};"
     " they must sum to 1"
 )
 @term("switch")
