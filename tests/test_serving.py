@@ -14,7 +14,8 @@ import sizing_xlsx
 from sizing_xlsx import planning
 from sizing_xlsx.cli import main
 from sizing_xlsx.formula.job import Job
-from sizing_xlsx.jobs import JOBS, job
+from sizing_xlsx.formula.table import Table
+from sizing_xlsx.jobs import JOBS, job, plain_job
 from sizing_xlsx.presets.catalogue import SERVING_INPUTS, load_presets
 
 SERVING: Job = job("serving")
@@ -145,6 +146,39 @@ def test_kv_heads_are_repeated_where_there_are_fewer_than_cards() -> None:
 def test_pipeline_stages_hold_their_layers() -> None:
     whole, half = (size("kv_bytes_per_token_per_gpu", pipeline_parallel=stages) for stages in (1, 2))
     assert half["kv_bytes_per_token_per_gpu"] == whole["kv_bytes_per_token_per_gpu"] / 2
+
+
+# ------------------------------------------------------------------------------------------------ engines and cards
+COLUMNS = [("engines", column) for column, unit in SERVING.tables["engines"].units.items() if unit != "text"]
+COLUMNS += [("kv_formats", column) for column in SERVING.tables["kv_formats"].units]
+COLUMNS += [("gpus", "fp8_dense_tflops"), ("gpus", "bandwidth_gb_per_s"), ("serving_precisions", "fp8")]
+
+
+def figures(sized: Job, engine: str) -> list[Any]:
+    results = ("kv_pool_tokens", "percentile_request_held", "step_activation_gb", "weights_gb", "concurrency_at_mean",
+               "kv_format_offered", "output_token_seconds", "first_token_seconds", "graphs_gb")  # fmt: skip
+    jobs = (
+        {"base_model": "google/gemma-2-9b", "kv_format": "fp8", "serving_precision": "fp8"},
+        {"base_model": "Qwen/Qwen2.5-0.5B", "kv_format": "int8", "gpu_choice": "NVIDIA A100 SXM4 80GB"},
+        {"base_model": "openai/gpt-oss-20b", "base_storage_format": "mxfp4 block 32, E8M0 scale", "tensor_parallel": 2},
+        {"base_model": "Qwen/Qwen2.5-0.5B", "gpu_choice": "NVIDIA L4", "maximum_length": 32_768},
+    )
+    return [sized.reference(sized.accepted({"serving_engine": engine, **one}), results) for one in jobs]
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS)
+def test_every_column_counts(table: str, column: str) -> None:
+    presets = load_presets()
+    old = presets.tables[table]
+    flags = set(old.columns[column]) <= {0, 1}
+    values = [1 - value if flags else 2 * value for value in old.columns[column]]
+    changed = Table(table, old.keys, {**old.columns, column: values}, old.units)
+    options = {**presets.options, table: changed}
+    sized = plain_job(
+        "serving", presets._replace(**{table: changed} if table in presets._fields else {"options": options})
+    )
+    engines = SERVING.choices("serving_engine")
+    assert [figures(sized, engine) for engine in engines] != [figures(SERVING, engine) for engine in engines]
 
 
 # ------------------------------------------------------------------------------------------------ any job
