@@ -43,6 +43,8 @@ def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
             "Users",
             f"  At one time             {amount('concurrency', '')} at {amount('percentile_context', 'tokens')} each,"
             f" {amount('concurrency_at_mean', '')} at {amount('mean_context', 'tokens')}",
+            f"  As the model needs      {amount('concurrency_by_need', '')} at {amount('percentile_context', 'tokens')}"
+            " each, if the engine set no more aside",
             f"  Longest context         {amount('longest_context', 'tokens')} for one user alone",
             "",
             f"{'':24}{'bound':>20}{'expected':>20}",

@@ -128,12 +128,20 @@ def test_the_window_of_gpt_oss_halves_its_cache() -> None:
 
 def test_an_engine_that_ignores_windows_takes_what_every_layer_would() -> None:
     inputs = {"base_model": "google/gemma-2-9b", "usual_prompt_tokens": 7000, "usual_output_tokens": 1000, **ONE_CLASS}
-    results = ["kv_batch_every_layer_gb", "kv_batch_needed_gb", "kv_batch_reserved_gb", "engine_knows_windows"]
+    results = [
+        "kv_batch_every_layer_gb",
+        "kv_batch_needed_gb",
+        "kv_batch_reserved_gb",
+        "engine_knows_windows",
+        "concurrency",
+        "concurrency_by_need",
+    ]
     old = job("serving").size(results, serving_engine="vLLM 0.6", **inputs)
     assert old["kv_batch_reserved_gb"] == old["kv_batch_every_layer_gb"] > old["kv_batch_needed_gb"]
     assert not old["engine_knows_windows"]
     new = job("serving").size(results, serving_engine="vLLM 0.11", maximum_batched_tokens=512, **inputs)
     assert new["kv_batch_needed_gb"] < new["kv_batch_reserved_gb"] < new["kv_batch_every_layer_gb"]
+    assert new["concurrency"] < new["concurrency_by_need"]
     assert new["engine_knows_windows"]
 
 

@@ -210,6 +210,7 @@ def test_what_holds_of_any_job(inputs: dict[str, Any]) -> None:
         assert again[key] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-12)), key
     assert found["kv_batch_needed_gb"] <= found["kv_batch_every_layer_gb"] * (1 + 1e-12)
     assert found["concurrency"] <= found["concurrency_at_mean"] or found["percentile_context"] < found["mean_context"]
+    assert found["concurrency"] <= found["concurrency_by_need"] or inputs["serving_engine"] == "transformers"
     assert found["kv_pool_tokens"] * found["kv_bytes_per_token_per_gpu"] <= found["kv_pool"]
     assert (found["verdict_code"] == 1) <= (found["headroom_gb"] >= -1e-9)
     if found["peaks_known"]:

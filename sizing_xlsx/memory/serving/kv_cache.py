@@ -174,6 +174,15 @@ def percentile_request_held(
     return kv + recurrent_state_held
 
 
+@term("bytes", label="KV cache of a percentile request, on a card, as the architecture needs")
+def percentile_request_needed(
+    full_kv_held: Any, windowed_kv_held: Any, percentile_context: Any, sliding_window: Any, recurrent_state_held: Any
+) -> Any:
+    """What a card needs of a request of percentile length at its end, with no more than the window of its layers."""
+    window = when(sliding_window > 0, minimum(percentile_context, sliding_window), percentile_context)
+    return full_kv_held * percentile_context + windowed_kv_held * window + recurrent_state_held
+
+
 @term("bytes", label="KV cache of a request in progress, on a card")
 def live_request_held(
     full_kv_held: Any, windowed_kv_held: Any, live_context: Any, sliding_window: Any, recurrent_state_held: Any

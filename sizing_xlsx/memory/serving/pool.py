@@ -85,6 +85,15 @@ def concurrency(requests_at_percentile: Any, data_parallel: Any) -> Any:
     return requests_at_percentile * data_parallel
 
 
+@term("count", label="Users at one time, percentile length, by need")
+def concurrency_by_need(
+    kv_pool: Any, percentile_request_needed: Any, least_bytes: Any, sequences_of_step: Any, data_parallel: Any
+) -> Any:
+    """The same if the engine set aside what the architecture needs and no more: once all prompts are worked off."""
+    held = floor(kv_pool / maximum(least_bytes, percentile_request_needed))
+    return minimum(sequences_of_step, held) * data_parallel
+
+
 @term("count", label="Users at one time, mean length")
 def concurrency_at_mean(requests_at_mean: Any, data_parallel: Any) -> Any:
     """Users that all cards together serve at once, on average of mean length."""
@@ -185,6 +194,6 @@ def engine_reserved_gb(
     fault=False,
 )
 @term("switch")
-def engine_within_card(engine_reserved_gb: Any, free_bytes: Any, bytes_per_gb: Any) -> Any:
+def engine_within_card(engine_reserved_gb: Any, free_bytes: Any, bytes_per_gb: Any, rounding_guard: Any) -> Any:
     """0 when pool, steps and graphs together are more than the card has: it runs out of memory under load."""
-    return when(engine_reserved_gb > free_bytes / bytes_per_gb, 0, 1)
+    return when(engine_reserved_gb > free_bytes / bytes_per_gb * (1 + rounding_guard), 0, 1)
