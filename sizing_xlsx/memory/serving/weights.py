@@ -2,10 +2,17 @@
 
 from typing import Any
 
-from ...formula.declare import Constant, check, term
+from ...formula.declare import Choice, Constant, Input, check, term
 from ...formula.primitives import floor, minimum, when
 
 _FORMAT = "storage_formats.csv"
+attention_in_16_bit = Input(
+    "text",
+    Choice("switches"),
+    "Off",
+    "Attention in 16 bit",
+    "On for a checkpoint that quantises its MLPs and experts alone: attention among modules_to_not_convert.",
+)
 expert_width_step = Constant(
     256,
     "count",
@@ -13,6 +20,28 @@ expert_width_step = Constant(
     "vLLM pads MXFP4 experts to a multiple of it: gpt-oss 2,880 to 3,072",
     "published",
 )
+
+
+@term("switch")
+def attention_kept(switches: Any, attention_in_16_bit: Any) -> Any:
+    """1 when a quantised checkpoint keeps its attention in 16 bit."""
+    return switches.value[switches.row_of(attention_in_16_bit)]
+
+
+@term("parameters", source=_FORMAT)
+def converted_linears(
+    storage_formats: Any,
+    storage_row: Any,
+    convertible_parameters: Any,
+    vision_convertible_parameters: Any,
+    attention_kept: Any,
+    plain_linears: Any,
+    all_attention_parameters: Any,
+) -> Any:
+    """Linear modules of the layers, and of an image tower, where the format converts them."""
+    kept = attention_kept * plain_linears * all_attention_parameters
+    linears = convertible_parameters + vision_convertible_parameters - kept
+    return storage_formats.converts_linears[storage_row] * linears
 
 
 @term("switch", source=_FORMAT)
@@ -138,9 +167,11 @@ def repeated_parameters(
 
 
 @term("bytes per parameter")
-def linear_bytes(storage_formats: Any, storage_row: Any, quantised_base: Any, unquantised_bytes: Any) -> Any:
-    """Bytes of a parameter of the layers' linear modules."""
-    converts = quantised_base * storage_formats.converts_linears[storage_row]
+def linear_bytes(
+    storage_formats: Any, storage_row: Any, quantised_base: Any, unquantised_bytes: Any, attention_kept: Any
+) -> Any:
+    """Bytes of a parameter of the attention projections."""
+    converts = quantised_base * storage_formats.converts_linears[storage_row] * (1 - attention_kept)
     return when(converts > 0, storage_formats.bytes_per_parameter[storage_row], unquantised_bytes)
 
 
@@ -181,10 +212,28 @@ def expert_weights_held(expert_weights: Any, stage_share: Any, expert_shards: An
     return expert_weights * stage_share / expert_shards
 
 
+@term("bytes", source="vLLM: RotaryEmbedding; the start logs agree")
+def rope_table(
+    engines: Any,
+    engine_row: Any,
+    models: Any,
+    model_row: Any,
+    maximum_positions: Any,
+    kv_latent_width: Any,
+    rope_dimension: Any,
+    head_dimension: Any,
+    bf16_bytes: Any,
+) -> Any:
+    """Sines and cosines of every position that the model takes, whole on each card; none with learned positions."""
+    width = when(kv_latent_width > 0, rope_dimension, head_dimension)
+    values = when(models.position_rows[model_row] > 0, 0, maximum_positions * width)
+    return engines.rope_tables[engine_row] * values * bf16_bytes
+
+
 @term("bytes", label="Weights of a card")
-def weights_held(layer_weights_held: Any, expert_weights_held: Any, outer_weights_held: Any) -> Any:
-    """Weights that the fullest card holds."""
-    return layer_weights_held + expert_weights_held + outer_weights_held
+def weights_held(layer_weights_held: Any, expert_weights_held: Any, outer_weights_held: Any, rope_table: Any) -> Any:
+    """Weights that the fullest card holds, and its table of positions."""
+    return layer_weights_held + expert_weights_held + outer_weights_held + rope_table
 
 
 @term("GB", label="Weights of a card")
