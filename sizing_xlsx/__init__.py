@@ -1,7 +1,7 @@
 """sizing_xlsx: does this model fit on that GPU? One definition of every formula, in Python and in Excel.
 
-`lora`, `training` and `full` are the jobs that can be sized: `sizing_xlsx.lora.size(batch_size=4)["fit_verdict"]`. They
-are made at first use; importing the package loads no formulas and nothing heavy.
+`lora`, `training`, `full` and `serving` are the jobs that can be sized: `sizing_xlsx.lora.size(batch_size=4)`. They are
+made at first use; importing the package loads no formulas and nothing heavy.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
     full: Job
     lora: Job
+    serving: Job
     training: Job
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "full", "lora", "training"]
+__all__ = ["__version__", "full", "lora", "serving", "training"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("full", "lora", "training"):
+    if name in __all__[1:]:
         from .jobs import job
 
         return job(name)

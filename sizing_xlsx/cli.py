@@ -23,6 +23,7 @@ JOB_COMMANDS = {
     "lora": "size a LoRA or QLoRA-style fine-tuning job",
     "training": "size a training job from scratch",
     "full": "size full fine-tuning over one or more GPUs",
+    "serving": "size inference: KV cache, users at one time, bounds of speed, cost",
 }
 BOUNDARIES = ("largest_batch_size", "largest_sequence_length")
 
@@ -81,9 +82,17 @@ def _parser(command: str) -> Parser:
             "--json", action="store_true", help="every term as JSON, memory in the unit of its name or bytes"
         )
         sub.add_argument("--cards", action="store_true", help="the job on every card, and the boundaries there")
-        sub.add_argument("--levers", action="store_true", help="the job with each change that saves memory")
-        sub.add_argument("--workbook", type=Path, metavar="XLSX", help="a workbook of build.py, with --scenario")
-        sub.add_argument("--scenario", metavar="NAME", help="a row of its sheet Scenarios; options replace its inputs")
+        if name == "serving":  # it has no workbook, and so no levers and no scenarios
+            sub.add_argument(
+                "--models", action="store_true", help="every model on these cards, and the largest that fits"
+            )
+            sub.set_defaults(levers=False, workbook=None, scenario=None)
+        else:
+            sub.add_argument("--levers", action="store_true", help="the job with each change that saves memory")
+            sub.add_argument("--workbook", type=Path, metavar="XLSX", help="a workbook of build.py, with --scenario")
+            sub.add_argument(
+                "--scenario", metavar="NAME", help="a row of its sheet Scenarios; options replace its inputs"
+            )
         if name == "full":
             sub.add_argument("--stages", action="store_true", help="memory of a card for 1 to 1,024 cards, by stage")
             sub.add_argument(
@@ -210,11 +219,12 @@ def _build(options: argparse.Namespace) -> int:
 
 def _size(options: argparse.Namespace) -> int:
     from .formula.domains import typed
-    from .jobs import ask, plain_job
+    from .jobs import ask, plain_job, questions_of
 
     known = _known(options)
     sized = plain_job(options.command, known) if known else options.sized
-    ask(sized, BOUNDARIES)  # the two that are told, of all questions
+    asked = [question for question in BOUNDARIES if question in questions_of(sized.name)]  # those that are told
+    ask(sized, asked)
     given = vars(options)
     inputs = {key: typed(given[key]) for key in sized.inputs if given.get(key) is not None}
     if options.workbook is not None or options.scenario is not None:
@@ -224,9 +234,9 @@ def _size(options: argparse.Namespace) -> int:
 
         sized.size((), **inputs)
         print(write_launch_config(options.launch_config, sized, force=options.force, **inputs), file=sys.stderr)
-    if options.cards or options.levers or getattr(options, "stages", False):
+    if any(getattr(options, table, False) for table in ("cards", "levers", "stages", "models")):
         return _plan(sized, inputs, options)
-    results = (*sized.plain_terms, *BOUNDARIES)
+    results = (*sized.plain_terms, *asked)
     values = sized.size(results, **inputs)
     warnings = sized.warnings(values, **inputs)
     if options.json:
@@ -235,7 +245,8 @@ def _size(options: argparse.Namespace) -> int:
         accepted = sized.accepted({**sized.defaults(), **inputs})
         printed(json.dumps({"inputs": accepted, "results": values, "warnings": warnings}, indent=2))
         return 0
-    printed("\n".join((report(sized, inputs, values), *(f"Warning: {warning}." for warning in warnings))))
+    text = _serving_report().report if sized.name == "serving" else report
+    printed("\n".join((text(sized, inputs, values), *(f"Warning: {warning}." for warning in warnings))))
     return 0
 
 
@@ -253,12 +264,21 @@ def _known(options: argparse.Namespace) -> Presets | None:
     return None if plain else found
 
 
-def _plan(sized: Job, inputs: dict[str, Any], options: argparse.Namespace) -> int:
-    from .planning import report as planned
+def _serving_report() -> Any:
+    from . import serving_report
 
+    return serving_report
+
+
+def _plan(sized: Job, inputs: dict[str, Any], options: argparse.Namespace) -> int:
+    from .planning import report
+
+    planned: Any = _serving_report() if sized.name == "serving" else report
     found = {}
     if options.cards:
         found["cards"] = planned.cards(sized, inputs)
+    if getattr(options, "models", False):
+        found["models"] = planned.models(sized, inputs)
     if options.levers:
         found["levers"] = planned.levers(sized, inputs)
     if getattr(options, "stages", False):
@@ -268,8 +288,7 @@ def _plan(sized: Job, inputs: dict[str, Any], options: argparse.Namespace) -> in
 
         print(json.dumps(found, indent=2))
         return 0
-    texts = {"cards": planned.cards_text, "levers": planned.levers_text, "stages": planned.stages_text}
-    print("\n\n".join(texts[name](rows) for name, rows in found.items()))
+    print("\n\n".join(getattr(planned, f"{name}_text")(rows) for name, rows in found.items()))
     return 0
 
 

@@ -23,6 +23,7 @@ WORKED: dict[str, dict[str, Any]] = {
         "training_stack": "HF Trainer, transformers 5",
         "gpu_choice": "NVIDIA A100 SXM4 80GB",
     },
+    "serving": {"base_model": "meta-llama/Llama-3.1-8B"},
 }
 JOBS = ("lora", "training", "full")  # each has a workbook
 BASES = {  # of a verdict: the total to keep within which capacity, and how a label says it
@@ -33,17 +34,21 @@ QUESTIONS = tuple(f"{basis}largest_{vary}" for basis in BASES for vary in ("batc
 
 
 def modules(name: str) -> tuple[ModuleType, ...]:
-    """The formulas of a job: LoRA or full fine-tuning of a decoder on GPUs, training an encoder on one."""
+    """The formulas of a job: LoRA, full fine-tuning or serving of a decoder on GPUs, training an encoder on one."""
     from .memory.shared import activations, allocator, card, exchange, limits, published, run, stages, units, verdict
 
     if name == "full":
         return (units, limits, card, activations, verdict, stages, exchange, *_full())
+    if name == "serving":
+        return (units, *_serving())
     shared = (units, limits, run, card, activations, published, allocator, verdict)
     return (*shared, stages, exchange, *_lora()) if name == "lora" else (*shared, *_training())
 
 
 def beside(name: str) -> tuple[tuple[ModuleType, ...], ...]:
     """The formulas of a job's time, and those of its money, which stand beside those of its memory."""
+    if name == "serving":
+        return _beside_serving()
     from .effort import (
         adapter_work,
         all_trained,
@@ -73,6 +78,12 @@ def beside(name: str) -> tuple[tuple[ModuleType, ...], ...]:
     }
     time = (tokens, *of_job[name], work, throughput, checkpoints, hours, communication, budget)
     return time, (price, rent, own, stage_costs)
+
+
+def _beside_serving() -> tuple[tuple[ModuleType, ...], ...]:
+    from .effort import price, serving_cost, serving_paid, serving_replicas, serving_speed, serving_taken, serving_work
+
+    return (serving_taken, serving_work, serving_speed, serving_replicas), (price, serving_paid, serving_cost)
 
 
 def _lora() -> tuple[ModuleType, ...]:
@@ -114,6 +125,13 @@ def _full() -> tuple[ModuleType, ...]:
     return (taken, run, *decoder, recipe, sharding, state, layer, loss, moments, published, reserve, items)
 
 
+def _serving() -> tuple[ModuleType, ...]:
+    from .memory.decoder import parameters, shape
+    from .memory.serving import activations, engine, kv_cache, parallel, pool, requests, taken, weights
+
+    return (taken, shape, parameters, requests, engine, parallel, weights, kv_cache, activations, pool)
+
+
 def plain_job(
     name: str,
     presets: Presets,
@@ -132,8 +150,13 @@ def make_job(
 ) -> Job:
     """A job with its inverse questions: the largest batch and the longest sequence that still fit, by either basis."""
     made = plain_job(name, presets, extra, opened_on)
-    ask(made, QUESTIONS)
+    ask(made, questions_of(name))
     return made
+
+
+def questions_of(name: str) -> tuple[str, ...]:
+    """The inverse questions of a job, some of QUESTIONS: serving answers its own in closed form."""
+    return () if name == "serving" else QUESTIONS
 
 
 def ask(made: Job, questions: Iterable[str]) -> None:

@@ -825,6 +825,9 @@ UNUSED_COLUMNS = {
     ("gpus", "release_year"),
     ("gpus", "cuda"),  # raises a warning; see test_cards.py
     ("training_models", "maximum_positions"),
+    *(
+        ("gpus", column) for column in ("fp8_dense_tflops", "bandwidth_gb_per_s")
+    ),  # speeds of serving; see test_serving.py
 }
 # What counts for a model whose layers follow no pattern; every one of the catalogue has a pattern.
 UNUSED_COLUMNS |= {("models", "moe_layer_count"), ("models", "full_layer_count")}

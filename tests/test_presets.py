@@ -404,7 +404,8 @@ def test_the_tables_hold_what_formulas_look_up() -> None:
     assert presets.models.hidden_size[row] == 2048 and presets.models.layer_form[row] == "llama"
     card = presets.gpus.row_of(H100)
     assert presets.gpus.usable_bytes[card] == 85_027_979_264
-    own = {"models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms", "full_forms", "recipes"}
+    own = {"models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms", "full_forms"}
+    own |= {"recipes", "engines"}
     assert own | set(presets.options) == set(presets.tables)
     assert all(name == table.name for name, table in presets.tables.items())
     assert set(presets.option_sources) == set(presets.options) and all(presets.option_sources.values())

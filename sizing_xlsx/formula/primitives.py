@@ -194,6 +194,13 @@ def choose(index: Any, *values: Any) -> Any:
     return _grow("choose", (index, *values), unit)
 
 
+def square_root(value: Any) -> Any:
+    """The square root of a count above 0."""
+    if not isinstance(value, Expr):
+        return PRIMITIVES["root"].compute(value, 0, 2)
+    return _grow("root", (value, 0, 2), same("count", value.unit, "square root"))
+
+
 def equal(a: Any, b: Any) -> Any:
     """Whether two whole numbers or two texts are the same; engines disagree on floats, so never on those."""
     if not any(isinstance(x, Expr) for x in (a, b)):

@@ -1,6 +1,6 @@
 """What a planner asks of a job beyond its size: which card, how far, at what price of change.
 
-from sizing_xlsx import full, lora, planning
+from sizing_xlsx import full, lora, planning, serving
 
 cards = planning.every_card(lora, base_model="meta-llama/Llama-3.1-8B", batch_size=4)
 planning.cheapest_that_fits(cards)
@@ -9,6 +9,8 @@ planning.highest(lora, "highest_lora_rank", batch_size=4)
 planning.first_that_fits(planning.shared_among(full, base_model="meta-llama/Llama-3.1-70B"))
 planning.fewest_cards(full, base_model="meta-llama/Llama-3.1-70B")
 planning.launch_text(full, sharding_stage="ZeRO-3", gpu_count=8)
+planning.cheapest_set(planning.card_sets(serving, base_model="Qwen/Qwen3-32B", concurrent_users=50))
+planning.largest_model(planning.every_model(serving, gpu_choice="NVIDIA L40S"))
 """
 
 from __future__ import annotations
@@ -20,15 +22,17 @@ from .crossover import Need, Room, needs, rooms, starts_at
 from .launch import launch_config, launch_text, write_launch_config
 from .levers import Pulled, hindrance, pull
 from .search import QUESTIONS, answer, questions
+from .serving import Served, card_sets, cheapest_set, every_model, largest_model, smallest_set
 from .sharding import Shared, fewest_cards, first_that_fits, shared_among
 
 if TYPE_CHECKING:
     from ..formula.job import Job
 
 __all__ = [
-    "QUESTIONS", "Card", "Need", "Pulled", "Room", "Shared", "answer", "cheapest_that_fits", "every_card",
-    "fewest_cards", "first_that_fits", "highest", "launch_config", "launch_text", "levers_of", "needs", "pull",
-    "questions", "rooms", "shared_among", "smallest_that_fits", "starts_at", "write_launch_config",
+    "QUESTIONS", "Card", "Need", "Pulled", "Room", "Served", "Shared", "answer", "card_sets", "cheapest_set",
+    "cheapest_that_fits", "every_card", "every_model", "fewest_cards", "first_that_fits", "highest", "largest_model",
+    "launch_config", "launch_text", "levers_of", "needs", "pull", "questions", "rooms", "shared_among", "smallest_set",
+    "smallest_that_fits", "starts_at", "write_launch_config",
 ]  # fmt: skip
 
 

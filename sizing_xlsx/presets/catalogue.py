@@ -141,6 +141,37 @@ RECIPES = {
     "source": "text",
     "note": "text?",
 }
+ENGINES = {  # serving engines: what each takes of a card, and how it measures a step
+    "name": "name",
+    "memory_fraction": "number",
+    "fraction_of_free": "flag",  # of what weights and a step leave, not of the card
+    "block_tokens": "count",
+    "large_card_gib": "number",  # from here on the large defaults hold, but on cards of the excepted architecture
+    "excepted_architecture": "text?",
+    "large_batched_tokens": "count",
+    "small_batched_tokens": "count",
+    "large_sequences": "count",
+    "small_sequences": "count",
+    "whole_prompts": "flag",  # a step is at least one whole context
+    "sampler_bytes": "number",  # of a score while the next tokens are chosen
+    "libraries_one_gib": "number",
+    "libraries_several_gib": "number",
+    "graphs_gib": "number",
+    "counts_step": "flag",  # a step is taken off the budget before the pool
+    "counts_graphs": "flag",
+    "keeps_windows": "flag",
+    "window_holds_step": "flag",  # room for the tokens of a step beside the window
+    "window_spare": "whole",  # tokens that a window keeps fewer
+    "kv_fp8": "flag",
+    "kv_int8": "flag",
+    "kv_formats": "text",
+    "pads_experts": "flag",
+    "rope_tables": "flag",  # sines and cosines of every position are kept
+    "versions": "text",
+    "evidence": "text",
+    "source": "text",
+    "note": "text?",
+}
 MODEL_SOURCES = {
     "model": "name",
     "shape_source": "text",
@@ -257,6 +288,36 @@ PUBLIC_RUNS = {  # fine-tuning runs that others published, with their peak of al
     "explained": "flag",
     **PUBLIC_INPUTS,
 }
+SERVING_INPUTS = {  # of a public run of serving, in the words of that job; empty as above
+    "base_model": "text?",
+    "base_storage_format": "text?",
+    "serving_engine": "text?",
+    "kv_format": "text?",
+    "memory_fraction": "number?",
+    "maximum_length": "count?",
+    "maximum_sequences": "count?",
+    "attention_in_16_bit": "text?",
+    "kv_heads_override": "count?",
+    "tensor_parallel": "count?",
+    "gpu_choice": "text?",
+    "gpu_capacity_override_gb": "number?",
+}
+SERVING_RUNS = {  # what serving engines logged of themselves, on one card of each; the file may be missing
+    "id": "name",
+    "model": "text",  # as published
+    "card": "text",
+    "weights_gib": "amount?",
+    "kv_pool_gib": "amount?",
+    "kv_pool_tokens": "count?",
+    "kv_bytes_per_token": "count?",  # of one card
+    "step_activation_gib": "amount?",
+    "refused": "flag",  # the engine did not start
+    "versions": "text",
+    "source": "text",
+    "note": "text",  # what the run states, and what was assumed for it
+    "explained": "flag",
+    **SERVING_INPUTS,
+}
 SPEEDS = {  # of training that others measured and published; the file may be missing
     "id": "name",
     "card": "text",
@@ -287,7 +348,9 @@ GPU_UNITS = {
     "matmul_workspace_bytes": "bytes",
     "release_year": "count",
     "bf16_dense_tflops": "count",
+    "fp8_dense_tflops": "count",
     "fp32_tflops": "count",
+    "bandwidth_gb_per_s": "GB per second",
     "power_w": "W",
     "interconnect_gb_per_s": "GB per second",
     "price_usd_per_hour": "USD per hour",
@@ -334,6 +397,14 @@ STACK_UNITS = {
     "masks_layers": "switch",
     "reentrant": "switch",
 }
+ENGINE_UNITS = {
+    **dict.fromkeys(("memory_fraction", "window_spare", "large_sequences", "small_sequences"), "count"),
+    **dict.fromkeys(("block_tokens", "large_batched_tokens", "small_batched_tokens"), "tokens"),
+    **dict.fromkeys(("large_card_gib", "libraries_one_gib", "libraries_several_gib", "graphs_gib"), "GiB"),
+    **dict.fromkeys(("excepted_architecture", "kv_formats"), "text"),
+    **{column: "switch" for column, kind in ENGINES.items() if kind == "flag"},
+    "sampler_bytes": "bytes per value",
+}
 RECIPE_UNITS = {
     **{column: "bytes per parameter" for column in RECIPES if column.endswith("_bytes")},
     **dict.fromkeys((column for column, kind in RECIPES.items() if kind == "flag"), "switch"),
@@ -373,7 +444,7 @@ FORM_UNITS = (
     | {"parallel": "switch", "extra_score_bytes": "bytes per value", "framework_row": "count"}
 )
 OWN_TABLES = (
-    "models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms", "full_forms", "recipes",
+    "models", "training_models", "gpus", "storage_formats", "stacks", "layer_forms", "full_forms", "recipes", "engines",
 )  # fmt: skip
 CUDA_VENDOR = "NVIDIA"
 
@@ -400,6 +471,7 @@ class Presets(NamedTuple):
     layer_forms: Table  # what a layer of each family keeps for backward
     full_forms: Table  # the same when everything is trained, for the same forms
     recipes: Table
+    engines: Table  # of serving
     options: dict[str, Table]  # of options.toml, by name
     option_sources: dict[str, str]
     sized_models: list[Architecture]
@@ -412,12 +484,14 @@ class Presets(NamedTuple):
     stack_rows: list[Row]
     layer_form_rows: list[Row]
     recipe_rows: list[Row]
+    engine_rows: list[Row]
     lora_sweep: list[Row]
     training_sweep: list[Row]
     lora_trace: list[Row]
     training_trace: list[Row]
     public_runs: list[Row]
     full_runs: list[Row]
+    serving_runs: list[Row]
     speeds: list[Row]
     forms: Mapping[str, LayerForm]  # the rows of layer_forms, as they were read
     full_parts: Mapping[str, FullForm]  # the rows of full_forms, as they were read
@@ -479,6 +553,7 @@ def _read(folder: Path) -> Presets:
     framework_forms = read_layer_forms(folder / "framework_forms.toml")
     full_parts = read_full_forms(folder / "full_forms.toml")
     recipes = read_rows(folder / "recipes.csv", RECIPES)
+    engines = read_rows(folder / "engines.csv", ENGINES)
     sized, unsized = by_layer_form(models, forms)
     lora_sweep = read_rows(folder / "measured" / "h100_lora_sweep.csv", LORA_SWEEP)
     training_sweep = read_rows(folder / "measured" / "h100_training_sweep.csv", TRAINING_SWEEP)
@@ -491,6 +566,7 @@ def _read(folder: Path) -> Presets:
         layer_forms=form_table(forms, framework_forms),
         full_forms=full_form_table(full_parts, forms),
         recipes=_table("recipes", recipes, RECIPE_UNITS),
+        engines=_table("engines", engines, ENGINE_UNITS),
         options=options,
         option_sources=sources,
         sized_models=sized,
@@ -503,12 +579,14 @@ def _read(folder: Path) -> Presets:
         stack_rows=stacks,
         layer_form_rows=form_rows({**forms, **framework_forms}),
         recipe_rows=recipes,
+        engine_rows=engines,
         lora_sweep=lora_sweep,
         training_sweep=training_sweep,
         lora_trace=_trace(folder / "measured" / "h100_lora_trace.csv", lora_sweep),
         training_trace=_trace(folder / "measured" / "h100_training_trace.csv", training_sweep),
         public_runs=_if_there(folder / "measured" / "public_runs.csv", PUBLIC_RUNS),
         full_runs=_if_there(folder / "measured" / "full_public_runs.csv", FULL_RUNS),
+        serving_runs=_if_there(folder / "measured" / "serving_runs.csv", SERVING_RUNS),
         speeds=_if_there(folder / "measured" / "speeds.csv", SPEEDS),
         forms=forms,
         full_parts=full_parts,

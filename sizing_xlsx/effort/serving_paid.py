@@ -1,0 +1,36 @@
+"""What serving takes from the cost of runs as it is: how a price is billed, what an owned card costs."""
+
+from .own import (  # noqa: F401
+    cards_per_working,
+    fixed_per_owned_hour,
+    hours_per_year,
+    one_year,
+    own_system_kw,
+    owned_cost,
+    owned_hours,
+    owned_years,
+    paid_power_price,
+    paid_purchase_price,
+    power_per_gpu_hour,
+    power_price,
+    power_price_usd,
+    power_usage_effectiveness,
+    purchase_price,
+    purchase_price_usd,
+    spare_cards,
+    system_kw,
+    system_power_factor,
+    upkeep_share,
+    watts_per_kilowatt,
+)
+from .rent import (  # noqa: F401
+    billed_price,
+    billing_choice,
+    billing_row,
+    one_million_tokens,
+    paid_use,
+    price_discount,
+    reserved_discount,
+    reserved_utilisation,
+    spot_discount,
+)
