@@ -183,7 +183,7 @@ def test_a_measured_speed_has_its_traffic_in_it() -> None:
 
 def test_a_network_that_is_not_entered_is_assumed_and_said_to_be() -> None:
     said = "gpu_count is 16 with 8 to a node and without own_network_gb_per_second; 25.0 GB per second"
-    for name in WORKED:
+    for name in RUNS:
         with pytest.warns(UserWarning, match=said):
             job(name).size(gpu_count=16, training_tokens=10**9)
         entered, one_node, wide_node = (
