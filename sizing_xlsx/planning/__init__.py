@@ -8,12 +8,14 @@ planning.pull(lora, planning.levers_of(lora), batch_size=4)
 planning.highest(lora, "highest_lora_rank", batch_size=4)
 planning.first_that_fits(planning.shared_among(full, base_model="meta-llama/Llama-3.1-70B"))
 planning.launch_text(full, sharding_stage="ZeRO-3", gpu_count=8)
+planning.capacity_plan([{"name": "Tone", "job_kind": "LoRA", "base_model": "Qwen/Qwen2.5-7B", ...}], today="2026-08-17")
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .capacity import CapacityPlan, CardPlan, Offer, PlanCard, PlanRow, capacity_plan
 from .compare import Card, cheapest_that_fits, every_card, smallest_that_fits
 from .crossover import Need, Room, needs, rooms, starts_at
 from .launch import launch_config, launch_text, write_launch_config
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
     from ..formula.job import Job
 
 __all__ = [
-    "QUESTIONS", "Card", "Need", "Pulled", "Room", "Shared", "answer", "cheapest_that_fits", "every_card",
-    "first_that_fits", "highest", "launch_config", "launch_text", "levers_of", "needs", "pull", "questions", "rooms",
-    "shared_among", "smallest_that_fits", "starts_at", "write_launch_config",
+    "QUESTIONS", "CapacityPlan", "Card", "CardPlan", "Need", "Offer", "PlanCard", "PlanRow", "Pulled", "Room",
+    "Shared", "answer", "capacity_plan", "cheapest_that_fits", "every_card", "first_that_fits", "highest",
+    "launch_config", "launch_text", "levers_of", "needs", "pull", "questions", "rooms", "shared_among",
+    "smallest_that_fits", "starts_at", "write_launch_config",
 ]  # fmt: skip
 
 
