@@ -167,8 +167,8 @@ def test_a_named_card_is_kept_and_a_named_count_too() -> None:
     [
         ({"name": None}, "Job is empty; enter what the job is called."),
         ({"job_kind": "lorra"}, "Kind is lorra; it must be one of LoRA, Training, Full fine-tuning, Sized elsewhere."),
-        ({"base_model": "Llama"}, "Base model is Llama; it must be one of the models that are listed"),
-        ({"base_model": None}, "Base model is empty"),
+        ({"base_model": "Llama"}, "Model is Llama; it must be one of the models that are listed"),
+        ({"base_model": None}, "Model is empty"),
         ({"recipe": "bf17"}, "Recipe is bf17; it must be one of the recipes"),
         ({"batch_size": 2.5}, "Batch size is 2.5; it must be a whole number from 1 to 65,536."),
         ({"batch_size": "4"}, "Batch size is 4, a text; it must be a whole number"),

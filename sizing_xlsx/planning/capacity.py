@@ -147,7 +147,7 @@ class _Planner:
         self.offers = list(offers) if offers is not None else [Offer(**offer) for offer in opens.offers]
         row = self.graphs.row
         self.today = accept(row, "today_date", today)
-        start = accept(row, "plan_start", first_month or today or day_of(opens.dates["plan_start_date"]))
+        start = accept(row, "plan_start", first_month or today or day_of(opens.dates["plan_start"]))
         self.days = [_calendar(row, "first_asked", first_month=start, plan_start=start)]
         for _ in range(months):
             self.days.append(_calendar(row, "next_month_day", month_day=self.days[-1]))

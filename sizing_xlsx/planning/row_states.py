@@ -51,7 +51,8 @@ class States:
     # ------------------------------------------------------------------ declarations
     def owner(self, column: str, kind: str) -> tuple[Job, str]:
         """The graph that a column's input belongs to, and the name that it has there."""
-        if column in kinds.COLUMNS[kind]:
+        if column in OF_KINDS:
+            kind = kind if column in kinds.COLUMNS[kind] else next(k for k in kinds.KINDS if column in kinds.COLUMNS[k])
             return self.graphs.kinds[kind], kinds.input_of(kind, column)
         if column in ("gpu_choice", "gpu_count"):
             return self.graphs.kinds["sized"], column
@@ -59,10 +60,8 @@ class States:
 
     def label(self, column: str, kind: str = "lora") -> str:
         """What a column is called."""
-        if column in ("name", "team", "job_kind"):
+        if f"{column}_label" in self.words:
             return self.words[f"{column}_label"]
-        if column == "recipe":
-            return self.words["recipe_label"]
         job, key = self.owner(column, kind)
         return job.inputs[key].label
 

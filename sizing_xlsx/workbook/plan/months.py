@@ -1,0 +1,238 @@
+"""Months: money by team, card hours and cards at once by card, month by month; the charts of the plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...formula.engine import value_of
+from ...formula.render import sheet_formula
+from .. import charts, page
+from ..book import Raw
+from ..scenarios import letters
+from ..words import quoted
+from .book import CARD_COUNT, MONTH_COUNT, MONTHS, TEAM_COUNT
+from .lists import month_cell, month_values
+
+if TYPE_CHECKING:
+    from .book import PlanBook
+
+_LABEL, _FIRST, _TOTAL = 1, 2, 2 + MONTH_COUNT
+TEAM_ROW = 4  # first row of the teams, from 0
+OTHER_ROW = TEAM_ROW + TEAM_COUNT
+HOURS_ROW = OTHER_ROW + 5
+PEAK_ROW = HOURS_ROW + CARD_COUNT + 4
+CHART_ROW = PEAK_ROW + CARD_COUNT + 2
+FLOOR_ROW = CHART_ROW + 62
+AVERAGE_ROW = FLOOR_ROW + CARD_COUNT + 3
+
+
+def cell(row: int, month: int) -> str:
+    """A cell of a month's column, absolutely."""
+    return f"'{MONTHS}'!${letters(_FIRST + month)}${row + 1}"
+
+
+def span(row: int) -> str:
+    """A row's cells of all months."""
+    return f"'{MONTHS}'!${letters(_FIRST)}${row + 1}:${letters(_TOTAL - 1)}${row + 1}"
+
+
+def total(row: int) -> str:
+    """A row's sum over the months."""
+    return f"'{MONTHS}'!${letters(_TOTAL)}${row + 1}"
+
+
+def write(book: PlanBook) -> None:
+    """Three tables, their sums, the charts, and below them what the fleet rests on."""
+    ws, styles, words = book.sheet(MONTHS), book.styles, book.template["months_sheet"]
+    put = book.putter(ws)
+    last = page.plain_sheet(book, MONTHS, title=words["title"], sentence=words["sentence"], freeze=(2, 2))
+    _teams(book, last, words)
+    _cards(book, last, words)
+    _charts(book, words)
+    _workings(book, last, words)
+    ws.set_row(CHART_ROW - 1, book.look["rows"]["section"])
+    page.print_area(ws, CHART_ROW + 61, last, [CHART_ROW])
+    assert put and styles
+
+
+def _heads(book: PlanBook, row: int, last: int, name: str, note: str, first: str, unit: Any, total_head: str = "") -> None:
+    ws, styles = book.sheet(MONTHS), book.styles
+    put = book.putter(ws)
+    page.section(ws, styles, row, last_column=last, name=name, put=put, note=note, note_column=4, space_below=False)
+    day = styles.variant("th_r", format="month")
+    put(row + 1, _LABEL, first, styles["th"])
+    for month in range(MONTH_COUNT):
+        put(row + 1, _FIRST + month, Raw(f"={month_cell('month_day', month)}", book.months[month]), day)
+    put(row + 1, _TOTAL, total_head or unit, styles["th_r"])
+
+
+def _sum_row(book: PlanBook, row: int, first: int, end: int, label: str, sums: list[float]) -> None:
+    put, styles = book.putter(book.sheet(MONTHS)), book.styles
+    style = styles.variant("t_calc1", format="n0")
+    put(row, _LABEL, label, styles["t_label"])
+    for month in range(MONTH_COUNT):
+        column = letters(_FIRST + month)
+        put(row, _FIRST + month, Raw(f"=SUM(${column}${first + 1}:${column}${end + 1})", sums[month]), style)
+    row_cells = f"${letters(_FIRST)}${row + 1}:${letters(_TOTAL - 1)}${row + 1}"
+    put(row, _TOTAL, Raw(f"=SUM({row_cells})", sum(sums)), style)
+
+
+def _across(row: int) -> str:
+    return f"=SUM(${letters(_FIRST)}${row + 1}:${letters(_TOTAL - 1)}${row + 1})"
+
+
+def _teams(book: PlanBook, last: int, words: Any) -> None:
+    put, styles, grid = book.putter(book.sheet(MONTHS)), book.styles, book.grid
+    currency = Raw("=Currency_Choice_In_Force", book.opened["currency_choice"])
+    _heads(book, TEAM_ROW - 2, last, words["spend"], words["spend_note"], words["team"], currency)
+    rows = book.row_results
+    teams = book.teams
+    numbers, names = grid.area("team_no"), grid.area("team")
+    money = [[row[f"m{month}.month_spend"] for row in rows] for month in range(MONTH_COUNT)]
+    sums = [sum(each) for each in money]
+    by_team = []
+    for at in range(TEAM_COUNT):
+        row, number = TEAM_ROW + at, TEAM_ROW + at + 1
+        name = teams[at] if at < len(teams) else ""
+        position = f"$A${number}"
+        put(row, 0, at + 1, styles["r_no"])
+        label = f'=IF({position}>MAX({numbers}),"",INDEX({names},MATCH({position},{numbers},0)))'
+        put(row, _LABEL, Raw(label, name), styles["r_text"])
+        found = []
+        for month in range(MONTH_COUNT):
+            area = grid.area(f"m{month}.month_spend")
+            value = sum(
+                row_money for row_money, each in zip(money[month], rows, strict=True)
+                if name and str(each["team"]).casefold() == name.casefold()
+            )  # fmt: skip
+            found.append(value)
+            put(row, _FIRST + month, Raw(f'=IF($B${number}="",0,SUMPRODUCT(({names}=$B${number})*{area}))', value), styles["r_calc0"])
+        by_team.append(found)
+        put(row, _TOTAL, Raw(_across(row), sum(found)), styles["r_calc0"])
+    others = [sums[month] - sum(team[month] for team in by_team) for month in range(MONTH_COUNT)]
+    beyond = [0.0 if len(teams) <= TEAM_COUNT else other for other in others]
+    put(OTHER_ROW, _LABEL, words["other_teams"], styles["r_text"])
+    for month in range(MONTH_COUNT):
+        area, column = grid.area(f"m{month}.month_spend"), letters(_FIRST + month)
+        listed = f"${column}${TEAM_ROW + 1}:${column}${OTHER_ROW}"
+        formula = f"=IF(MAX({numbers})>$A${OTHER_ROW},SUM({area})-SUM({listed}),0)"
+        put(OTHER_ROW, _FIRST + month, Raw(formula, beyond[month]), styles["r_calc0"])
+    put(OTHER_ROW, _TOTAL, Raw(_across(OTHER_ROW), sum(beyond)), styles["r_calc0"])
+    whole = [sum(team[month] for team in by_team) + beyond[month] for month in range(MONTH_COUNT)]
+    _sum_row(book, OTHER_ROW + 1, TEAM_ROW, OTHER_ROW, words["all"], whole)
+    book.spend_by_month = whole
+
+
+def _cards(book: PlanBook, last: int, words: Any) -> None:
+    put, styles, grid = book.putter(book.sheet(MONTHS)), book.styles, book.grid
+    load, rows = book.graphs.load, book.row_results
+    _heads(book, HOURS_ROW - 2, last, words["hours"], words["hours_note"], words["card"], words["hours_unit"])
+    _heads(book, PEAK_ROW - 2, last, words["peak"], words["rule"], words["card"], words["peak_unit"])
+    on = grid.area("card.gpu_choice")
+    book.loads = []
+    for at in range(CARD_COUNT):
+        name = book.card_rows[at]["name"] if at < len(book.card_rows) else ""
+        listed = f"INDEX(Plan_Cards_List,$A${HOURS_ROW + at + 1})"
+        found: list[dict[str, Any]] = []
+        for row in (HOURS_ROW + at, PEAK_ROW + at):
+            put(row, 0, at + 1, styles["r_no"])
+            put(row, _LABEL, Raw(f"={listed}", name), styles["r_text"])
+        for month in range(MONTH_COUNT):
+            mine = [each for each in rows if name and each["card.gpu_choice"] == name]
+            hours = sum(each[f"m{month}.month_card_hours"] for each in mine)
+            largest = max((each[f"m{month}.month_cards"] for each in mine), default=0)
+            area, held = grid.area(f"m{month}.month_card_hours"), grid.area(f"m{month}.month_cards")
+            number = HOURS_ROW + at + 1
+            put(HOURS_ROW + at, _FIRST + month, Raw(f'=IF($B${number}="",0,SUMPRODUCT(({on}=$B${number})*{area}))', hours), styles["r_calc0"])
+            values = load.reference({
+                "card_hours": hours, "largest_need": largest, "month_day": book.months[month],
+                "today_date": book.plan_days["today_date"],
+            })  # fmt: skip
+            found.append(values)
+            here = cell(HOURS_ROW + at, month).partition("!")[2]
+            cells = {"card_hours": here, "month_hours": month_cell("month_hours", month)}
+            average = sheet_formula(load.trees["average_cards"], cells.__getitem__)[1:]
+            most = f'IF($B${number}="",0,SUMPRODUCT(MAX(({on}=$B${number})*{held})))'
+            formula = sheet_formula(
+                load.trees["cards_at_once"], lambda key, parts={"average_cards": f"({average})", "largest_need": most}: parts[key]  # type: ignore[misc]
+            )
+            put(PEAK_ROW + at, _FIRST + month, Raw(formula, values["cards_at_once"]), styles["r_calc0"])
+        put(HOURS_ROW + at, _TOTAL, Raw(_across(HOURS_ROW + at), sum(each["card_hours"] for each in found)), styles["r_calc0"])
+        peak = max(each["cards_at_once"] for each in found)
+        put(PEAK_ROW + at, _TOTAL, Raw(_across(PEAK_ROW + at).replace("=SUM", "=MAX"), peak), styles["r_calc0"])
+        book.loads.append(found)
+    sums = [sum(card[month]["card_hours"] for card in book.loads) for month in range(MONTH_COUNT)]
+    _sum_row(book, HOURS_ROW + CARD_COUNT, HOURS_ROW, HOURS_ROW + CARD_COUNT - 1, words["all"], sums)
+
+
+def _workings(book: PlanBook, last: int, words: Any) -> None:
+    """Hours that the cards of the floor would do, and cards busy on average in whole months."""
+    put, styles, load = book.putter(book.sheet(MONTHS)), book.styles, book.graphs.load
+    _heads(book, FLOOR_ROW - 2, last, words["floor"], words["floor_note"], words["card"], words["hours_unit"])
+    _heads(book, AVERAGE_ROW - 2, last, words["average"], words["average_note"], words["card"], words["least"])
+    trees = {key: load.trees[key] for key in ("average_cards", "whole_month_cards", "floor_month_hours")}
+    for at in range(CARD_COUNT):
+        from .fleet import floor_cell
+
+        name = book.card_rows[at]["name"] if at < len(book.card_rows) else ""
+        for row in (FLOOR_ROW + at, AVERAGE_ROW + at):
+            put(row, _LABEL, Raw(f"=$B${HOURS_ROW + at + 1}", name), styles["r_text"])
+        averages, floors = [], []
+        for month in range(MONTH_COUNT):
+            values = book.loads[at][month]
+            cells = {
+                "card_hours": cell(HOURS_ROW + at, month).partition("!")[2],
+                "month_hours": month_cell("month_hours", month),
+                "month_day": month_cell("month_day", month),
+                "today_date": "Today_Date_In_Force",
+                "floor_cards": floor_cell(at),
+            }
+            cells["average_cards"] = "(" + sheet_formula(trees["average_cards"], cells.__getitem__)[1:] + ")"
+            averages.append(values["whole_month_cards"])
+            formula = sheet_formula(trees["whole_month_cards"], cells.__getitem__)
+            put(AVERAGE_ROW + at, _FIRST + month, Raw(formula, averages[-1]), styles["r_calc2"])
+        known = [each for each in averages if not isinstance(each, str)]
+        least = min(known, default=0)
+        put(AVERAGE_ROW + at, _TOTAL, Raw(_across(AVERAGE_ROW + at).replace("=SUM", "=MIN"), least), styles["r_calc2"])
+        book.floors[at]["least_average"] = least
+        floor = book.graphs.fleet.reference({"least_average": least}, ("floor_cards",))["floor_cards"]
+        for month in range(MONTH_COUNT):
+            values = {**book.loads[at][month], "floor_cards": floor}
+            floors.append(value_of(trees["floor_month_hours"], values, load.tables))
+            cells = {
+                "card_hours": cell(HOURS_ROW + at, month).partition("!")[2],
+                "month_hours": month_cell("month_hours", month), "floor_cards": floor_cell(at),
+            }  # fmt: skip
+            formula = sheet_formula(trees["floor_month_hours"], cells.__getitem__)
+            put(FLOOR_ROW + at, _FIRST + month, Raw(formula, floors[-1]), styles["r_calc0"])
+        put(FLOOR_ROW + at, _TOTAL, Raw(_across(FLOOR_ROW + at), sum(floors)), styles["r_calc0"])
+        book.floors[at]["floor_card_hours"] = sum(floors)
+        book.floors[at]["most_at_once"] = max(each["cards_at_once"] for each in book.loads[at])
+    assert month_values
+
+
+def _charts(book: PlanBook, words: Any) -> None:
+    """Money stacked by team, card hours stacked by card, cards at once by card."""
+    ws, look = book.sheet(MONTHS), book.look
+    categories = [MONTHS, TEAM_ROW - 1, _FIRST, TEAM_ROW - 1, _TOTAL - 1]
+    for at, (key, first, count) in enumerate(
+        (("spend", TEAM_ROW, TEAM_COUNT + 1), ("hours", HOURS_ROW, CARD_COUNT), ("peak", PEAK_ROW, CARD_COUNT))
+    ):
+        spec = words["charts"][key]
+        title_row = CHART_ROW + at * 20
+        title = book.chart_title(key)
+        book.put(ws, title_row, _LABEL, title, book.styles["help"])
+        used = book.used_series(key)
+        parts = [
+            charts.Bars([MONTHS, first + place, _LABEL], [MONTHS, first + place, _FIRST, first + place, _TOTAL - 1])
+            for place in range(count)
+            if place in used
+        ]
+        chart = charts.by_month(
+            book.workbook, look, title=[MONTHS, title_row, _LABEL], y_title=spec["y"], categories=categories, parts=parts,
+            stacked=key != "peak",
+        )  # fmt: skip
+        width, height = look["charts"]["by_month"]["size"]
+        chart.set_size({"width": round(width / 2.54 * 96), "height": round(height / 2.54 * 96)})
+        ws.insert_chart(title_row + 1, _LABEL, chart, {"description": spec["alt"], "object_position": 2})
+    assert quoted
