@@ -71,9 +71,15 @@ def at_once_most(runs_per_month: Any) -> Any:
 
 
 @term("count")
-def at_once(runs_at_once: Any, at_once_most: Any, at_once_needed: Any) -> Any:
+def at_once_asked(runs_at_once: Any) -> Any:
+    """Runs side by side, as entered; 1 where they are not."""
+    return given(runs_at_once, 1)
+
+
+@term("count")
+def at_once(at_once_asked: Any, at_once_most: Any, at_once_needed: Any) -> Any:
     """Runs side by side: those entered, no more than there are, and at least those that are needed."""
-    return maximum(minimum(given(runs_at_once, 1), at_once_most), at_once_needed)
+    return maximum(minimum(at_once_asked, at_once_most), at_once_needed)
 
 
 @term("count")

@@ -52,7 +52,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST = 1e300
-never = Constant(2, "share", "Never", "stands for a use that no card reaches", "definition")
+never_reached = Constant(2, "share", "Never reached", "stands for a use that no card reaches", "definition")
 least_share = Constant(1e-9, "share", "Least use", "keeps a use that is none from dividing by zero", "definition")
 least_average = Input("count", Number(0, _MOST), 0, "Quietest month", "Cards busy on average in the month with least.")
 most_at_once = Input("count", Number(0, _MOST), 0, "Peak", "Cards needed at once in the busiest month.")
@@ -81,9 +81,9 @@ def floor_use(floor_card_hours: Any, floor_cards: Any, plan_hours: Any, least_du
 
 
 @term("share")
-def break_even_use(break_even_utilisation: Any, never: Any) -> Any:
+def break_even_use(break_even_utilisation: Any, never_reached: Any) -> Any:
     """The use from which on owning is cheaper than renting, as a number; beyond 1 where it never is."""
-    return given(break_even_utilisation, never)
+    return given(break_even_utilisation, never_reached)
 
 
 @term("share", label="Pays from a use of")

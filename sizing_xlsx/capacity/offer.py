@@ -16,5 +16,4 @@ card_rent = Input("currency", Number(0, _MOST), 0, "Rent of a run", "Rent of the
 @term("currency")
 def offer_cost(verdict_code: Any, rules_kept: Any, price_known: Any, speed_known: Any, card_rent: Any) -> Any:
     """Rent of a run on the offered cards, where even the upper estimate fits and both price and speed are known."""
-    known = (price_known > 0) & (speed_known > 0)
-    return either((verdict_code <= 1) & (rules_kept > 0) & known, card_rent, "no")
+    return either((verdict_code <= 1) & (rules_kept * price_known * speed_known > 0), card_rent, "no")

@@ -37,15 +37,27 @@ last_month = Input(
 
 
 @term("days")
-def first_asked(first_month: Any, plan_start: Any) -> Any:
-    """First day of the row's first month, or of the plan."""
-    return month_start(given(first_month, plan_start))
+def first_month_day(first_month: Any, plan_start: Any) -> Any:
+    """A day of the row's first month, or of the plan's."""
+    return given(first_month, plan_start)
 
 
 @term("days")
-def last_asked(last_month: Any, plan_end: Any) -> Any:
-    """The day after the row's last month, or after the plan."""
-    return month_after(given(last_month, plan_end))
+def last_month_day(last_month: Any, plan_end: Any) -> Any:
+    """A day of the row's last month; the plan's end where none is entered."""
+    return given(last_month, plan_end)
+
+
+@term("days")
+def first_asked(first_month_day: Any) -> Any:
+    """First day of the row's first month, or of the plan."""
+    return month_start(first_month_day)
+
+
+@term("days")
+def last_asked(last_month_day: Any) -> Any:
+    """The day after the row's last month, or one beyond the plan."""
+    return month_after(last_month_day)
 
 
 @term("days")
@@ -66,12 +78,23 @@ def window_days(window_start: Any, window_end: Any) -> Any:
     return maximum(0, window_end - window_start)
 
 
+@term("days")
+def first_entered(first_month: Any) -> Any:
+    """The first month as entered; 0 where it is not."""
+    return given(first_month, 0)
+
+
+@term("days")
+def last_entered(last_month: Any) -> Any:
+    """The last month as entered; 0 where it is not."""
+    return given(last_month, 0)
+
+
 @check("last_month is before first_month; it must be the same month or a later one")
 @term("switch")
-def months_in_order(first_month: Any, last_month: Any, first_asked: Any, last_asked: Any) -> Any:
+def months_in_order(first_entered: Any, last_entered: Any, first_asked: Any, last_asked: Any) -> Any:
     """1 when the last month is not before the first, or one of them is not entered."""
-    both = (given(first_month, 0) > 0) & (given(last_month, 0) > 0)
-    return when(both & (last_asked <= first_asked), 0, 1)
+    return when((minimum(first_entered, last_entered) > 0) & (last_asked <= first_asked), 0, 1)
 
 
 @check(

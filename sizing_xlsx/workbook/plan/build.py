@@ -14,7 +14,6 @@ from ...planning.row_states import COLUMNS
 from ...presets.catalogue import Presets, load_presets
 from .. import page
 from ..provenance import Provenance, data_hash, spoken
-from ..scenarios import letters
 from ..words import filled
 from . import checks, fleet, jobs, lists, month_columns, months, offers, row_columns, settings, summary, tables
 from .book import (
@@ -152,8 +151,6 @@ def _workings(book: PlanBook) -> None:
         for at, key in enumerate(keys):
             put(WEIGHTS, grid.places[key][1], len(keys) - at, styles["r_no"])
     grid.write(book, book.row_results, dict.fromkeys((*sheets, OFFERS), FIRST - 2))
-    # heads of Offers are live: they were written before, and say which offer it is
-    assert letters
 
 
 def _notes(book: PlanBook) -> None:

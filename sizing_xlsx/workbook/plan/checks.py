@@ -17,8 +17,6 @@ TITLE = "Checks"
 
 def totals(book: PlanBook) -> None:
     """What the totals are when the workbook opens."""
-    from .row_columns import TOLD
-
     rows = book.row_results
     used = [row for row in rows if row["used"]]
     counted = [row for row in used if row["counted"]]
@@ -44,7 +42,6 @@ def totals(book: PlanBook) -> None:
     words = book.template["jobs_sheet"]
     book.left_out_told = words["none_left"] if not left else words["left_out"].format(count=left)
     book.teams = list(dict.fromkeys(row["team"] for row in rows if row["team_first"]))
-    assert TOLD
 
 
 def write(book: PlanBook) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from ...formula.render import column_name, public_name, sheet_formula
 from .. import page
 from ..book import Raw
-from ..jobtable import JobTable
+from ..jobtable import NOT_GIVEN, JobTable
 from ..scenarios import letters
 from .book import CARD_COUNT, FLEET
-from .months import AVERAGE_ROW, FLOOR_ROW, HOURS_ROW, PEAK_ROW, total
+from .months import AVERAGE_ROW, FLOOR_ROW, PEAK_ROW, total
 
 if TYPE_CHECKING:
     from .book import PlanBook
@@ -36,6 +36,8 @@ def table(book: PlanBook) -> JobTable:
             return book.constant(key, job.constants[key])
         if key == "plan_hours":
             return "Plan_Hours"
+        if key == "own_system_kw":  # of one card alone; a plan has several
+            return f'"{NOT_GIVEN}"'
         return public_name(key) + "_In_Force" if key in book.shared else "Fleet_" + public_name(key)
 
     return JobTable(job, SHOWN, inputs=VARIED, varied=VARIED, elsewhere=elsewhere)
@@ -135,7 +137,6 @@ def write(book: PlanBook) -> None:
         book.define(name, FLEET, row, 2)
         row += 1
     page.print_area(ws, FIRST + CARD_COUNT, 1 + len(SHOWN))
-    assert HOURS_ROW
 
 
 def _month_hours() -> str:

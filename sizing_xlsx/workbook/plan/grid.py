@@ -116,14 +116,14 @@ class Grid:
             ws = book.sheet(sheet)
             book.put(ws, heads[sheet], column, facts.head, styles["th_open_r"])
             book.put(ws, heads[sheet] + 1, column, facts.unit, styles["th_u"])
-            formula = facts.formula(at[sheet])
+            pieces = facts.formula(at[sheet]).replace("{above}", f"{ROW}\0").split(ROW)
+            plain, text = styles[facts.style] if facts.style else _plain(book), styles[facts.style or "r_text_r"]
             for number, row in enumerate(values):
-                value = row[facts.key]
-                kind = facts.style or ("r_text_r" if isinstance(value, str) else "r_calc2")
-                style = styles[kind] if facts.style or isinstance(value, str) else _plain(book)
-                where = FIRST + number
-                text = formula.replace(ROW, str(where + 1)).replace("{above}", str(where))
-                ws.write_formula(where, column, text, style, value)
+                value, where = row[facts.key], FIRST + number
+                formula = str(where + 1).join(pieces)
+                if "\0" in formula:
+                    formula = formula.replace(f"{where + 1}\0", str(where))
+                ws.write_formula(where, column, formula, text if isinstance(value, str) else plain, value)
 
 
 def _plain(book: Book) -> Any:

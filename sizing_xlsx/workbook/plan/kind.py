@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...capacity import kinds
 from ...formula.engine import value_of
-from ...formula.expression import Expr, names_in
+from ...formula.expression import Expr, children, names_in
+from ...formula.expression import name as symbol_of
+from ...formula.job import PLAIN_NUMBERS
 from ...formula.partial import specialised
 from ...formula.render import column_name, public_name, ranges_in, sheet_formula
 from ..jobtable import NOT_GIVEN, compact
@@ -46,6 +48,8 @@ class Kind:
         fixed = {key: value for key, value in self.opened.items() if key not in free}
         wanted = (*self.results, *told_terms)
         self.trees, known = specialised(job, wanted, fixed)
+        self.figures: dict[str, Any] = {}
+        self.trees = {key: self._without_figures(tree) for key, tree in self.trees.items()}
         self.known = {key: tree for key, tree in known.items() if key in wanted}
         self.fixed = {key: fixed[key] for key in told if key in fixed}
         moves_row, moves_card = self._moving(self.row_inputs), self._moving(kinds.ON_CARD)
@@ -63,6 +67,17 @@ class Kind:
         needed = self._needed((*kinds.OFFERED, *self.on_card))
         pair = {key: tree for key, tree in card.items() if key not in alone and key in needed}
         self.pair = compact(pair, {*kinds.OFFERED, *self.on_card}, self._length)
+
+    def _without_figures(self, tree: Expr) -> Expr:
+        """The tree with numbers that a fixed choice stands for as names: each has a cell of its own."""
+        if tree.op == "number" and tree.args[0] not in PLAIN_NUMBERS:
+            key = next((key for key, value in self.figures.items() if value == tree.args[0]), "")
+            key = key or f"figure_{len(self.figures) + 1}"
+            self.figures[key] = tree.args[0]
+            return symbol_of(key, tree.unit)
+        if tree.op in ("fixed", "round", "round_up", "round_down") or not children(tree):
+            return tree
+        return Expr(tree.op, tuple(self._without_figures(kid) for kid in children(tree)), tree.unit)
 
     def _moving(self, changed: Any) -> set[str]:
         out = set(changed)
@@ -105,7 +120,7 @@ class Kind:
     def steady_values(self) -> Values:
         """What no row changes, by symbol."""
         values: Values = {key: constant.value for key, constant in self.job.constants.items()}
-        values |= self.opened
+        values |= self.opened | self.figures
         values |= {key: self.book.settings_value(self.kind, key) for key in (*self.settings, *self.book.shared)}
         for key in self.steady:
             values[key] = value_of(self.trees[key], values, self.job.tables)

@@ -67,7 +67,7 @@ def write(book: PlanBook) -> None:
     for at in range(MONTH_COUNT):
         row, values = _MONTHS + at, month_values(book, at)
         put(row, _LABEL, at + 1, styles["r_no"])
-        before = sheet_formula(book.graphs.row.trees["first_asked"], lambda key: "Plan_Start_In_Force")
+        before = sheet_formula(book.graphs.row.trees["first_asked"], lambda key: "Plan_Start_In_Force")  # any day of it
         first = before if at == 0 else f"=$D${row}"
         put(row, _DAY, Raw(first, values["month_day"]), day)
         cells = {"month_day": f"$C${row + 1}", "next_month_day": f"$D${row + 1}", "days_in_month": f"$E${row + 1}"}
@@ -100,6 +100,8 @@ def write(book: PlanBook) -> None:
             if key not in kind.settings and key not in book.shared:
                 held = book.settings_value(name, key)
                 figure(f"{kind.job.inputs[key].label}, {name}", kind.job.inputs[key].unit, held, kind.stand_in(key))
+        for key, value in kind.figures.items():
+            figure(words["figure"].format(kind=name), "", value, kind.prefix + public_name(key))
         for key in kind.steady:
             facts, tree = kind.job.terms[key], kind.trees[key]
             value = value_of(tree, values, kind.job.tables)

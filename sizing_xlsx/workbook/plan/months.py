@@ -9,9 +9,8 @@ from ...formula.render import sheet_formula
 from .. import charts, page
 from ..book import Raw
 from ..scenarios import letters
-from ..words import quoted
 from .book import CARD_COUNT, MONTH_COUNT, MONTHS, TEAM_COUNT
-from .lists import month_cell, month_values
+from .lists import month_cell
 
 if TYPE_CHECKING:
     from .book import PlanBook
@@ -21,7 +20,7 @@ TEAM_ROW = 4  # first row of the teams, from 0
 OTHER_ROW = TEAM_ROW + TEAM_COUNT
 HOURS_ROW = OTHER_ROW + 5
 PEAK_ROW = HOURS_ROW + CARD_COUNT + 4
-CHART_ROW = PEAK_ROW + CARD_COUNT + 2
+CHART_ROW = PEAK_ROW + CARD_COUNT + 3
 FLOOR_ROW = CHART_ROW + 62
 AVERAGE_ROW = FLOOR_ROW + CARD_COUNT + 3
 
@@ -43,8 +42,7 @@ def total(row: int) -> str:
 
 def write(book: PlanBook) -> None:
     """Three tables, their sums, the charts, and below them what the fleet rests on."""
-    ws, styles, words = book.sheet(MONTHS), book.styles, book.template["months_sheet"]
-    put = book.putter(ws)
+    ws, words = book.sheet(MONTHS), book.template["months_sheet"]
     last = page.plain_sheet(book, MONTHS, title=words["title"], sentence=words["sentence"], freeze=(2, 2))
     _teams(book, last, words)
     _cards(book, last, words)
@@ -52,7 +50,6 @@ def write(book: PlanBook) -> None:
     _workings(book, last, words)
     ws.set_row(CHART_ROW - 1, book.look["rows"]["section"])
     page.print_area(ws, CHART_ROW + 61, last, [CHART_ROW])
-    assert put and styles
 
 
 def _heads(book: PlanBook, row: int, last: int, name: str, note: str, first: str, unit: Any, total_head: str = "") -> None:
@@ -152,7 +149,7 @@ def _cards(book: PlanBook, last: int, words: Any) -> None:
             here = cell(HOURS_ROW + at, month).partition("!")[2]
             cells = {"card_hours": here, "month_hours": month_cell("month_hours", month)}
             average = sheet_formula(load.trees["average_cards"], cells.__getitem__)[1:]
-            most = f'IF($B${number}="",0,SUMPRODUCT(MAX(({on}=$B${number})*{held})))'
+            most = f"SUMPRODUCT(MAX(({on}=$B${number})*{held}))"
             formula = sheet_formula(
                 load.trees["cards_at_once"], lambda key, parts={"average_cards": f"({average})", "largest_need": most}: parts[key]  # type: ignore[misc]
             )
@@ -163,6 +160,17 @@ def _cards(book: PlanBook, last: int, words: Any) -> None:
         book.loads.append(found)
     sums = [sum(card[month]["card_hours"] for card in book.loads) for month in range(MONTH_COUNT)]
     _sum_row(book, HOURS_ROW + CARD_COUNT, HOURS_ROW, HOURS_ROW + CARD_COUNT - 1, words["all"], sums)
+    _peak_sums(book, words)
+
+
+def _peak_sums(book: PlanBook, words: Any) -> None:
+    """Cards of all kinds at once, month by month, and most of them."""
+    put, styles = book.putter(book.sheet(MONTHS)), book.styles
+    row = PEAK_ROW + CARD_COUNT
+    sums = [sum(card[month]["cards_at_once"] for card in book.loads) for month in range(MONTH_COUNT)]
+    _sum_row(book, row, PEAK_ROW, row - 1, words["all"], sums)
+    most = _across(row).replace("=SUM", "=MAX")
+    put(row, _TOTAL, Raw(most, max(sums)), styles.variant("t_calc1", format="n0"))
 
 
 def _workings(book: PlanBook, last: int, words: Any) -> None:
@@ -208,7 +216,6 @@ def _workings(book: PlanBook, last: int, words: Any) -> None:
         put(FLOOR_ROW + at, _TOTAL, Raw(_across(FLOOR_ROW + at), sum(floors)), styles["r_calc0"])
         book.floors[at]["floor_card_hours"] = sum(floors)
         book.floors[at]["most_at_once"] = max(each["cards_at_once"] for each in book.loads[at])
-    assert month_values
 
 
 def _charts(book: PlanBook, words: Any) -> None:
@@ -235,4 +242,3 @@ def _charts(book: PlanBook, words: Any) -> None:
         width, height = look["charts"]["by_month"]["size"]
         chart.set_size({"width": round(width / 2.54 * 96), "height": round(height / 2.54 * 96)})
         ws.insert_chart(title_row + 1, _LABEL, chart, {"description": spec["alt"], "object_position": 2})
-    assert quoted

@@ -114,7 +114,7 @@ def _fault_of(book: PlanBook, column: str) -> Column:
             return f"=IF({at('used')}*({at('kind')}=0)=1,1,0)"
         needed = f'IF({at("typed.training_tokens")}="",1,0)' if column == "training_examples" else "1"
         absent = needed if column in REQUIRED else "0"
-        return f'=IF({relevant}=0,0,IF({cell}="",{absent},{test(at, cell)}))'
+        return f'=({relevant})*IF({cell}="",{absent},{test(at, cell)})'
 
     def among(name: str, cell: str) -> str:
         return f"(SUMPRODUCT(({name}={cell})*1)>0)"
@@ -131,12 +131,35 @@ def _fault_of(book: PlanBook, column: str) -> Column:
         if len(by_table) == 1:
             return f"1-{among(next(iter(by_table)), cell)}"
         if by_table:
-            return "1-" + "-".join(f"({'+'.join(flags)})*{among(name, cell)}" for name, flags in by_table.items())
+            return "1-" + "-".join(at(f"known.{column}.{place}") for place in range(len(by_table)))
         job, key = book.states.owner(column, (job_kinds or ["lora"])[0])
         whole = f"*({cell}=INT({cell}))" if isinstance(job.inputs[key].domain, Whole) else ""
         return f"IF(ISNUMBER({cell}),1-({cell}>={low})*({cell}<={high}){whole},1)"
 
     return Column(f"fault.{column}", book.states.label(column), "1: wrong", formula, value)
+
+
+def _known(book: PlanBook, column: str) -> list[Column]:
+    """Whether a choice is among those of the row's kind, where kinds have lists of their own."""
+    by_table: dict[str, list[str]] = {}
+    for kind in _kinds_with(column):
+        job, key = book.states.owner(column, kind)
+        domain = job.inputs[key].domain
+        assert isinstance(domain, Choice)
+        by_table.setdefault(domain.table, []).append(kind)
+    found = []
+    for place, (table, of) in enumerate(by_table.items()):
+
+        def formula(at: At, table: str = table, of: Any = of) -> str:
+            flags = "+".join(at(f"is.{kind}") for kind in of)
+            return f"=({flags})*(SUMPRODUCT(({column_name(table, None)}={at(f'typed.{column}')})*1)>0)"
+
+        def value(row: Values, table: str = table, of: Any = of) -> int:
+            known = str(row[f"typed.{column}"]).casefold() in book.job.tables[table].index
+            return int(known and any(row[f"is.{kind}"] for kind in of))
+
+        found.append(Column(f"known.{column}.{place}", f"{book.states.label(column)}, {table}", "switch", formula, value))
+    return found
 
 
 def faults(book: PlanBook) -> list[Column]:
@@ -149,7 +172,8 @@ def faults(book: PlanBook) -> list[Column]:
     def value_of_name(row: Values) -> int:
         return int(row["used"] and row["typed.name"] == "")
 
-    found = [Column("fault.name", book.states.label("name"), "1: wrong", name_fault, value_of_name)]
+    found = [known for column in ("base_model", "recipe") for known in _known(book, column)]
+    found.append(Column("fault.name", book.states.label("name"), "1: wrong", name_fault, value_of_name))
     found += [_fault_of(book, column) for column in CHECKED]
     first, last = f"fault.{COLUMNS[0]}", f"fault.{CHECKED[-1]}"
 
@@ -258,7 +282,7 @@ def chosen(book: PlanBook) -> list[Column]:
 
     def card_formula(at: At) -> str:
         asked = f'IF({at("card_asked")}="{NOT_GIVEN}",INDEX(Plan_Offer_Cards_List,1),{at("card_asked")})'
-        return f"=IF({at('cheapest')}>0,INDEX(Plan_Offer_Cards_List,MAX(1,{at('cheapest')})),{asked})"
+        return f"=IF({at('cheapest')}>0,INDEX(Plan_Offer_Cards_List,{at('cheapest')}),{asked})"
 
     def count(row: Values) -> Any:
         if row["count_asked"] != NOT_GIVEN:
@@ -266,7 +290,7 @@ def chosen(book: PlanBook) -> list[Column]:
         return offers[row["cheapest"] - 1].count if row["cheapest"] else 1
 
     def count_formula(at: At) -> str:
-        offered = f"IF({at('cheapest')}>0,INDEX(Plan_Offer_Counts_List,MAX(1,{at('cheapest')})),1)"
+        offered = f"IF({at('cheapest')}>0,INDEX(Plan_Offer_Counts_List,{at('cheapest')}),1)"
         return f'=IF({at("count_asked")}="{NOT_GIVEN}",{offered},{at("count_asked")})'
 
     def of_card(name: str, key: str) -> Column:

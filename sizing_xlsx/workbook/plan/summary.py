@@ -13,7 +13,7 @@ from ..words import quoted
 from .book import CARD_COUNT, FLEET, MONTHS, SUMMARY
 from .fleet import FIRST as FLEET_FIRST
 from .fleet import SHOWN
-from .months import CHART_ROW, PEAK_ROW, TEAM_ROW, total
+from .months import CHART_ROW, HOURS_ROW, PEAK_ROW, TEAM_ROW, total
 from .months import _FIRST as MONTH_FIRST
 from .months import _LABEL as MONTH_LABEL
 from .months import _TOTAL as MONTH_TOTAL
@@ -114,8 +114,9 @@ def _cards(book: PlanBook, row: int, last: int) -> int:
     for place in range(_CARDS):
         row += 1
         at = used[place] if place < len(used) else None
-        position = f"INDEX(Plan_Card_Order_List,{page.cell(row, 0, column_fixed=True)})"
-        book.put(book.sheet(SUMMARY), row, 0, place + 1, book.styles.variant("r_no", colour="white"))
+        position = page.cell(row, 0, column_fixed=True)
+        content = Raw(f"={order_cell(place)}", at + 1 if at is not None else 0)
+        book.put(book.sheet(SUMMARY), row, 0, content, book.styles.variant("r_no", colour="white"))
         name = book.card_rows[at]["name"] if at is not None else ""
         cells: list[tuple[int, Any, str]] = [
             (1, Raw(f'=IF({position}=0,"",INDEX(Plan_Cards_List,MAX(1,{position})))', name), "r_label")
@@ -128,6 +129,11 @@ def _cards(book: PlanBook, row: int, last: int) -> int:
             cells.append((column, Raw(f'=IF({position}=0,"",INDEX({area},MAX(1,{position})))', value), style))
         _line(book, row, cells)
     return row + 1
+
+
+def order_cell(place: int) -> str:
+    """The row of the card that comes at a place among those that are needed."""
+    return f"'{MONTHS}'!${letters(MONTH_TOTAL + 3)}${HOURS_ROW + place + 1}"
 
 
 def order_of_cards(book: PlanBook, sheet: str, row: int, column: int) -> None:
@@ -143,7 +149,6 @@ def order_of_cards(book: PlanBook, sheet: str, row: int, column: int) -> None:
         place = f"$A${row + at + 1}"
         content = Raw(f"=IF({place}>MAX({area}),0,MATCH({place},{area},0))", used[at] + 1 if at < len(used) else 0)
         put(row + at, column + 1, content, styles["r_calc0"])
-    book.define("Plan_Card_Order_List", sheet, row, column + 1, row + CARD_COUNT - 1)
 
 
 def _chart(book: PlanBook, row: int, last: int) -> int:
