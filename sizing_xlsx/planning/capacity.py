@@ -140,6 +140,7 @@ class _Planner:
         from ..workbook.plan.template import opening
 
         opens = opening()
+        self.opens = opens.inputs_of_plan
         if not isinstance(months, int) or not 1 <= months <= LONGEST:
             raise ValueError(f"months is {months!r}; it must be a whole number from 1 to {LONGEST}")
         self.graphs = graphs or kinds.graphs()
@@ -147,7 +148,7 @@ class _Planner:
         self.offers = list(offers) if offers is not None else [Offer(**offer) for offer in opens.offers]
         row = self.graphs.row
         self.today = accept(row, "today_date", today)
-        start = accept(row, "plan_start", first_month or today or day_of(opens.dates["plan_start"]))
+        start = accept(row, "plan_start", first_month or today or day_of(opens.inputs_of_plan["plan_start"]))
         self.days = [_calendar(row, "first_asked", first_month=start, plan_start=start)]
         for _ in range(months):
             self.days.append(_calendar(row, "next_month_day", month_day=self.days[-1]))
@@ -219,17 +220,17 @@ class _Planner:
             key: typed[key] for key in ("runs_per_month", "runs_at_once", "first_month", "last_month", "deadline_date")
         }
         when |= {"today_date": self.today, "plan_start": self.days[0], "plan_end": self.days[-1]}
-        if fault := self.states.of_dates(when):
-            return nothing._replace(state=fault)
         job = self.graphs.kinds[kind]
         inputs = {**self.inputs[kind], **self.states.inputs(kind, typed)}
         offers = self._offers(job, inputs, typed)
+        nothing = nothing._replace(offers=offers)
+        if fault := self.states.of_dates(when):
+            return nothing._replace(state=fault)
         card, count = self._chosen(typed, offers)
         inputs |= self._on(card, count)
         taken = dict(zip(kinds.TAKEN, job.scalar(kinds.TAKEN)(**inputs), strict=True))
         no_offer = typed["gpu_choice"] is None and all(offer is None for offer in offers)
         verdict = job.tables["verdicts"].columns["word"][taken["verdict_code"] - 1]
-        nothing = nothing._replace(offers=offers)
         if fault := self.states.of_job(kind, inputs, no_offer=no_offer):
             return nothing._replace(state=fault)
         sized = nothing._replace(verdict=verdict, gpu_choice=card, gpu_count=count)
@@ -306,7 +307,7 @@ class _Planner:
         on = self._on(card.name, 1)
         inputs = fleet.accepted(
             {
-                "spare_cards": 1,
+                "spare_cards": self.opens["spare_cards"],
                 **shared,
                 "gpu_choice": card.name,
                 "own_price_per_hour": on["own_price_per_hour"],

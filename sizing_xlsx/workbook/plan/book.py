@@ -76,7 +76,7 @@ class PlanBook(Book):
             for key in section["rows"]:
                 declared = next(job.inputs[key] for job in owners if key in job.inputs)
                 self.shared[key] = declared
-                opened = template["opens"].get(key, declared.default)
+                opened = template["opens"].get(key, None if key == "today_date" else declared.default)
                 self.opened[key] = day_of(opened) if isinstance(opened, date) else opened
         self.constants: dict[str, Constant] = {}
         self.row_steady: list[str] = []

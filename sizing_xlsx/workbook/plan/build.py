@@ -10,7 +10,7 @@ from ... import __version__
 from ...capacity.kinds import Graphs
 from ...formula.domains import day_of
 from ...paths import presets_folder
-from ...planning.row_states import COLUMNS
+from ...planning.row_states import COLUMNS, empty
 from ...presets.catalogue import Presets, load_presets
 from .. import page
 from ..provenance import Provenance, data_hash, spoken
@@ -19,6 +19,7 @@ from . import checks, fleet, jobs, lists, month_columns, months, offers, row_col
 from .book import (
     CARD_COUNT,
     CARDS,
+    DAYS,
     FLEET,
     JOBS,
     KIND_SHEETS,
@@ -113,11 +114,17 @@ def _lay_out(book: PlanBook) -> None:
     grid.running = frozenset(("team_first", "team_no", "left_no"))
 
 
+def dated(day: Any) -> date:
+    """A date, from a text such as 2026-08-17."""
+    return day if isinstance(day, date) else date.fromisoformat(str(day).strip())
+
+
 def _typed(row: dict[str, Any]) -> Values:
     found: Values = {}
     for column in COLUMNS:
-        value = row.get(column, "")
-        found[f"jobs.{column}"] = day_of(value) if isinstance(value, date) else value
+        value = row.get(column)
+        value = day_of(value) if column in DAYS else value
+        found[f"jobs.{column}"] = "" if empty(value) else value
     return found
 
 

@@ -79,7 +79,11 @@ def write(book: PlanBook) -> None:
     first = row
     for key, a, b in (
         ("months", f"SUM({span(OTHER_ROW + 1)})", f"SUM({grid.area('spend')})"),
-        ("teams", "+".join(total(TEAM_ROW_AT) for TEAM_ROW_AT in range(OTHER_ROW - TEAM_COUNT, OTHER_ROW + 1)), f"SUM({grid.area('spend')})"),
+        (
+            "teams",
+            "+".join(total(TEAM_ROW_AT) for TEAM_ROW_AT in range(OTHER_ROW - TEAM_COUNT, OTHER_ROW + 1)),
+            f"SUM({grid.area('spend')})",
+        ),
         ("hours", "Plan_Total_Hours", f"SUM({grid.area('hours')})"),
     ):
         put(row, 1, words["lines"][key], styles["r_label"])

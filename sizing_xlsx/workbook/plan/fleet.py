@@ -70,29 +70,55 @@ def write(book: PlanBook) -> None:
         facts = job.inputs.get(key) or job.terms[key]
         put(FIRST - 2, at, facts.label, styles["th_open_r"])
         currency = facts.unit.startswith("currency")
-        unit = Raw(f'=Currency_Choice_In_Force&"{facts.unit.removeprefix("currency")}"', book.opened["currency_choice"] + facts.unit.removeprefix("currency")) if currency else facts.unit
+        unit = (
+            Raw(
+                f'=Currency_Choice_In_Force&"{facts.unit.removeprefix("currency")}"',
+                book.opened["currency_choice"] + facts.unit.removeprefix("currency"),
+            )
+            if currency
+            else facts.unit
+        )
         put(FIRST - 1, at, unit, styles["th_u"])
     steady = {key: book.settings_value("", key) for key in book.shared if key in job.inputs}
     formulas = layout.formulas(2)
-    sums = dict.fromkeys(("cards_bought", "spares_bought", "cards_rented", "fleet_purchase", "floor_rent", "floor_owned", "buying_saves"), 0.0)
+    sums = dict.fromkeys(
+        (
+            "cards_bought",
+            "spares_bought",
+            "cards_rented",
+            "fleet_purchase",
+            "floor_rent",
+            "floor_owned",
+            "buying_saves",
+        ),
+        0.0,
+    )
     book.fleet_values = []
     plan_hours = sum(values["month_hours"] for values in book.loads[0])
     for at in range(CARD_COUNT):
         row, number = FIRST + at, FIRST + at + 1
         card = book.card_rows[at] if at < len(book.card_rows) else None
-        like = card or book.card_rows[0]
+        like = card or {
+            "name": job.tables["gpus"].keys[0], "price": NOT_GIVEN, "date": NOT_GIVEN,
+            "purchase": book.settings_value("", "purchase_price"),
+        }  # fmt: skip
         inputs: dict[str, Any] = {
-            **steady, "gpu_choice": like["name"], "own_price_per_hour": like["price"] if card else "none",
-            "own_price_date": like["date"] if card else "none",
-            "purchase_price": like["purchase"] if card else book.settings_value("", "purchase_price"),
+            **steady, "gpu_choice": like["name"], "own_price_per_hour": like["price"],
+            "own_price_date": like["date"],
+            "purchase_price": like["purchase"],
             "plan_hours": plan_hours, **book.floors[at],
         }  # fmt: skip
         values = {**inputs, **job.reference(inputs)}
         book.fleet_values.append(values)
-        put(row, 1, Raw(f"=INDEX(Plan_Cards_List,{page.cell(row, 0, column_fixed=True)})", card["name"] if card else ""), styles["r_text"])
+        put(
+            row,
+            1,
+            Raw(f"=INDEX(Plan_Cards_List,{page.cell(row, 0, column_fixed=True)})", card["name"] if card else ""),
+            styles["r_text"],
+        )
         put(row, 0, at + 1, styles["r_no"])
         cells = {
-            "gpu_choice": f'=IF($B{number}="",INDEX(Plan_Cards_List,1),$B{number})',
+            "gpu_choice": f'=IF($B{number}="",INDEX({column_name("gpus", None)},1),$B{number})',
             "own_price_per_hour": f"=INDEX(Plan_Card_Price_List,$A{number})",
             "own_price_date": f"=INDEX(Plan_Card_Date_List,$A{number})",
             "purchase_price": f"=INDEX(Plan_Card_Purchase_List,$A{number})",
@@ -104,9 +130,15 @@ def write(book: PlanBook) -> None:
             formula = formulas[key].replace("{row}", str(number)) if key in formulas else cells[key]
             style = STYLES.get(key, "r_calc0" if key in SHOWN else "r_calc2")
             value = values[key]
-            put(row, column, Raw(formula, value), styles["r_text_r"] if isinstance(value, str) and key not in STYLES else styles[style])
+            put(
+                row,
+                column,
+                Raw(formula, value),
+                styles["r_text_r"] if isinstance(value, str) and key not in STYLES else styles[style],
+            )
         for key in sums:
             sums[key] += values[key]
+    page.formula_marks(ws, styles, (FIRST, 0, FIRST + CARD_COUNT - 1, end), f'=$B{FIRST + 1}=""', "hidden")
     row = FIRST + CARD_COUNT
     style = styles.variant("t_calc1", format="n0")
     put(row, 1, words["all"], styles["t_label"])

@@ -54,10 +54,21 @@ def write(book: PlanBook) -> None:
     grid_widths = look["sheets"]["Jobs"]
     widths = [*grid_widths["first"], *(words["columns"][column][1] for column in COLUMNS[2:]), 2]
     page.set_page(
-        ws, look, kind=JOBS, file_and_version=book.footer, widths=widths, freeze=(FIRST, 2), rows_repeated=(0, FIRST - 1)
+        ws,
+        look,
+        kind=JOBS,
+        file_and_version=book.footer,
+        widths=widths,
+        freeze=(FIRST, 2),
+        rows_repeated=(0, FIRST - 1),
     )
     _strip(book, LAST_PRINTED)
-    for row, height in ((FIRST - 4, "space"), (FIRST - 3, "header_two_lines"), (FIRST - 2, "unit"), (FIRST - 1, "unit")):
+    for row, height in (
+        (FIRST - 4, "space"),
+        (FIRST - 3, "header_two_lines"),
+        (FIRST - 2, "unit"),
+        (FIRST - 1, "unit"),
+    ):
         ws.set_row(row, look["rows"][height])
     put(FIRST - 3, _NUMBER, "", styles["th_open"])
     put(FIRST - 2, _NUMBER, "", styles["th_ul"])
@@ -129,9 +140,7 @@ def _marks(book: PlanBook) -> None:
     counted = f"'Row workings'!${letters(grid.places['counted'][1])}{FIRST + 1}"
     used = f"'Row workings'!${letters(grid.places['used'][1])}{FIRST + 1}"
     state = _RESULTS + len(RESULTS) - 1
-    page.formula_marks(
-        ws, book.styles, (FIRST, state, grid.last, state), f"={used}*(1-{counted})=1", "wrong"
-    )
+    page.formula_marks(ws, book.styles, (FIRST, state, grid.last, state), f"={used}*(1-{counted})=1", "wrong")
 
 
 def _validations(book: PlanBook) -> None:
@@ -144,7 +153,10 @@ def _validations(book: PlanBook) -> None:
     for column in COLUMNS:
         at = column_of(column)
         kind = next((kind for kind in kinds.KINDS if column in kinds.COLUMNS[kind]), "lora")
-        label, right = book.states.label(column, kind), book.states.right(column, kind) if column != "team" else words["team_right"]
+        label, right = (
+            book.states.label(column, kind),
+            book.states.right(column, kind) if column != "team" else words["team_right"],
+        )
         said = prompt(book, label, words["help"].get(column) or _help(book, column, kind), right)
         if column in ("name", "team"):
             rule: dict[str, Any] = {"validate": "length", "criteria": "<=", "value": words["longest"]}
@@ -177,14 +189,12 @@ def _strip(book: PlanBook, last: int) -> None:
     currency = Raw("=Currency_Choice_In_Force", book.opened["currency_choice"])
     left = totals["not_counted"]
     told = (
-        f'=IF(Settings_Faults>0,{quoted(words["settings_wrong"])},IF(Checks_Failed>0,{quoted(words["checks_failed"])},'
+        f"=IF(Settings_Faults>0,{quoted(words['settings_wrong'])},IF(Checks_Failed>0,{quoted(words['checks_failed'])},"
         f'FIXED(Plan_Jobs_Counted,0)&{quoted(words["told"])}&FIXED(Plan_Total_Spend,0)&" "&Currency_Choice_In_Force&Plan_Left_Out_Told))'
     )
-    value = (
-        f"{totals['counted']:,}{words['told']}{_fixed(totals['spend'])} {book.opened['currency_choice']}{book.left_out_told}"
-    )
+    value = f"{totals['counted']:,}{words['told']}{_fixed(totals['spend'])} {book.opened['currency_choice']}{book.left_out_told}"
     page.strip(
-        book.sheet(JOBS), book.styles, last_column=last, title=words["title"], sentence=Raw(told, value), stamp=book.stamp,
+        book.sheet(JOBS), book.styles, last_column=last, title=words["title"], sentence=Raw(told, value), stamp=book.stamp, stamp_column=last,
         put=book.putter(book.sheet(JOBS)),
         tiles=[
             Tile(1, 1, tiles["spend"], shown("Plan_Total_Spend", totals["spend"]), currency, "tile_amount"),

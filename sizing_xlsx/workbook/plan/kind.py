@@ -294,7 +294,9 @@ class Kind:
             f"{kind}.{rule}?",
             label,
             "",
-            lambda at: _unless(at(f"{kind}.{rule}"), sheet_formula(tree, self._symbol(at, f"{kind}.", {}), column_name)),
+            lambda at: _unless(
+                at(f"{kind}.{rule}"), sheet_formula(tree, self._symbol(at, f"{kind}.", {}), column_name)
+            ),
             worth,
             "r_text",
         )

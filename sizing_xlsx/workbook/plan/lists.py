@@ -138,5 +138,3 @@ def steady_of_rows(book: PlanBook) -> None:
     for key in book.row_steady:
         values[key] = value_of(graph.trees[key], values, graph.tables)
     book.row_values = {key: values[key] for key in book.row_steady}
-
-

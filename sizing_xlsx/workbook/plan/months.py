@@ -21,7 +21,8 @@ OTHER_ROW = TEAM_ROW + TEAM_COUNT
 HOURS_ROW = OTHER_ROW + 5
 PEAK_ROW = HOURS_ROW + CARD_COUNT + 4
 CHART_ROW = PEAK_ROW + CARD_COUNT + 3
-FLOOR_ROW = CHART_ROW + 62
+_CHART_ROWS = 17
+FLOOR_ROW = CHART_ROW + 3 * _CHART_ROWS + 3
 AVERAGE_ROW = FLOOR_ROW + CARD_COUNT + 3
 
 
@@ -46,13 +47,18 @@ def write(book: PlanBook) -> None:
     last = page.plain_sheet(book, MONTHS, title=words["title"], sentence=words["sentence"], freeze=(2, 2))
     _teams(book, last, words)
     _cards(book, last, words)
+    for first, count in ((TEAM_ROW, TEAM_COUNT), (HOURS_ROW, CARD_COUNT), (PEAK_ROW, CARD_COUNT)):
+        area = (first, 0, first + count - 1, _TOTAL)
+        page.formula_marks(ws, book.styles, area, f'=$B{first + 1}=""', "hidden")
     _charts(book, words)
     _workings(book, last, words)
     ws.set_row(CHART_ROW - 1, book.look["rows"]["section"])
-    page.print_area(ws, CHART_ROW + 61, last, [CHART_ROW])
+    page.print_area(ws, CHART_ROW + 3 * _CHART_ROWS, last, [CHART_ROW])
 
 
-def _heads(book: PlanBook, row: int, last: int, name: str, note: str, first: str, unit: Any, total_head: str = "") -> None:
+def _heads(
+    book: PlanBook, row: int, last: int, name: str, note: str, first: str, unit: Any, total_head: str = ""
+) -> None:
     ws, styles = book.sheet(MONTHS), book.styles
     put = book.putter(ws)
     page.section(ws, styles, row, last_column=last, name=name, put=put, note=note, note_column=4, space_below=False)
@@ -103,7 +109,12 @@ def _teams(book: PlanBook, last: int, words: Any) -> None:
                 if name and str(each["team"]).casefold() == name.casefold()
             )  # fmt: skip
             found.append(value)
-            put(row, _FIRST + month, Raw(f'=IF($B${number}="",0,SUMPRODUCT(({names}=$B${number})*{area}))', value), styles["r_calc0"])
+            put(
+                row,
+                _FIRST + month,
+                Raw(f'=IF($B${number}="",0,SUMPRODUCT(({names}=$B${number})*{area}))', value),
+                styles["r_calc0"],
+            )
         by_team.append(found)
         put(row, _TOTAL, Raw(_across(row), sum(found)), styles["r_calc0"])
     others = [sums[month] - sum(team[month] for team in by_team) for month in range(MONTH_COUNT)]
@@ -140,7 +151,12 @@ def _cards(book: PlanBook, last: int, words: Any) -> None:
             largest = max((each[f"m{month}.month_cards"] for each in mine), default=0)
             area, held = grid.area(f"m{month}.month_card_hours"), grid.area(f"m{month}.month_cards")
             number = HOURS_ROW + at + 1
-            put(HOURS_ROW + at, _FIRST + month, Raw(f'=IF($B${number}="",0,SUMPRODUCT(({on}=$B${number})*{area}))', hours), styles["r_calc0"])
+            put(
+                HOURS_ROW + at,
+                _FIRST + month,
+                Raw(f'=IF($B${number}="",0,SUMPRODUCT(({on}=$B${number})*{area}))', hours),
+                styles["r_calc0"],
+            )
             values = load.reference({
                 "card_hours": hours, "largest_need": largest, "month_day": book.months[month],
                 "today_date": book.plan_days["today_date"],
@@ -151,10 +167,16 @@ def _cards(book: PlanBook, last: int, words: Any) -> None:
             average = sheet_formula(load.trees["average_cards"], cells.__getitem__)[1:]
             most = f"SUMPRODUCT(MAX(({on}=$B${number})*{held}))"
             formula = sheet_formula(
-                load.trees["cards_at_once"], lambda key, parts={"average_cards": f"({average})", "largest_need": most}: parts[key]  # type: ignore[misc]
+                load.trees["cards_at_once"],
+                lambda key, parts={"average_cards": f"({average})", "largest_need": most}: parts[key],  # type: ignore[misc]
             )
             put(PEAK_ROW + at, _FIRST + month, Raw(formula, values["cards_at_once"]), styles["r_calc0"])
-        put(HOURS_ROW + at, _TOTAL, Raw(_across(HOURS_ROW + at), sum(each["card_hours"] for each in found)), styles["r_calc0"])
+        put(
+            HOURS_ROW + at,
+            _TOTAL,
+            Raw(_across(HOURS_ROW + at), sum(each["card_hours"] for each in found)),
+            styles["r_calc0"],
+        )
         peak = max(each["cards_at_once"] for each in found)
         put(PEAK_ROW + at, _TOTAL, Raw(_across(PEAK_ROW + at).replace("=SUM", "=MAX"), peak), styles["r_calc0"])
         book.loads.append(found)
@@ -226,7 +248,7 @@ def _charts(book: PlanBook, words: Any) -> None:
         (("spend", TEAM_ROW, TEAM_COUNT + 1), ("hours", HOURS_ROW, CARD_COUNT), ("peak", PEAK_ROW, CARD_COUNT))
     ):
         spec = words["charts"][key]
-        title_row = CHART_ROW + at * 20
+        title_row = CHART_ROW + at * _CHART_ROWS
         title = book.chart_title(key)
         book.put(ws, title_row, _LABEL, title, book.styles["help"])
         used = book.used_series(key)

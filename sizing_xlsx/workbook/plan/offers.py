@@ -61,7 +61,10 @@ def write_cards(book: PlanBook) -> None:
         put(where, _PURCHASE, typed.get("purchase_price"), styles["g_num"])
         known = table.index[card["name"].casefold()] if card else 0
         found = f"MATCH($I{number},{names},0)"
-        for column, key, scale in ((_USABLE, "usable_bytes", "/" + book.constant("bytes_per_gb", _gb(book))), (_LISTED, "price_usd_per_hour", "")):
+        for column, key, scale in (
+            (_USABLE, "usable_bytes", "/" + book.constant("bytes_per_gb", _gb(book))),
+            (_LISTED, "price_usd_per_hour", ""),
+        ):
             value: Any = table.columns[key][known - 1] / (1e9 if scale else 1) if card else ""
             formula = f'=IF($I{number}="","",INDEX({column_name("gpus", key)},{found}){scale})'
             put(where, column, Raw(formula, value), styles["r_calc1" if scale else "r_calc2"])
@@ -70,14 +73,37 @@ def write_cards(book: PlanBook) -> None:
         once = f"(SUMPRODUCT(({area}=$B{number})*1)=1)*(SUMPRODUCT(({names}=$B{number})*1)=1)"
         price = f'(IF($C{number}="",1,IF(ISNUMBER($C{number}),($C{number}>=0)*1,0)))'
         bought = f'(IF($E{number}="",1,IF(ISNUMBER($E{number}),($E{number}>=0)*1,0)))'
-        put(where, _IN_FORCE, Raw(f'=IFERROR(IF({once}*{price}*{bought}=1,$B{number},""),"")', card["name"] if card else ""), styles["r_text"])
-        put(where, _IN_FORCE + 1, Raw(f'=IF(ISNUMBER($C{number}),$C{number},"{NOT_GIVEN}")', card["price"] if card else NOT_GIVEN), styles["r_text_r"])
-        put(where, _IN_FORCE + 2, Raw(f'=IF(ISNUMBER($D{number}),$D{number},"{NOT_GIVEN}")', card["date"] if card else NOT_GIVEN), styles["r_text_r"])
+        put(
+            where,
+            _IN_FORCE,
+            Raw(f'=IFERROR(IF({once}*{price}*{bought}=1,$B{number},""),"")', card["name"] if card else ""),
+            styles["r_text"],
+        )
+        put(
+            where,
+            _IN_FORCE + 1,
+            Raw(f'=IF(ISNUMBER($C{number}),$C{number},"{NOT_GIVEN}")', card["price"] if card else NOT_GIVEN),
+            styles["r_text_r"],
+        )
+        put(
+            where,
+            _IN_FORCE + 2,
+            Raw(f'=IF(ISNUMBER($D{number}),$D{number},"{NOT_GIVEN}")', card["date"] if card else NOT_GIVEN),
+            styles["r_text_r"],
+        )
         usual = "Purchase_Price_In_Force"
-        put(where, _IN_FORCE + 3, Raw(f"=IF(ISNUMBER($E{number}),$E{number},{usual})", card["purchase"] if card else book.settings_value("", "purchase_price")), styles["r_calc0"])
+        put(
+            where,
+            _IN_FORCE + 3,
+            Raw(
+                f"=IF(ISNUMBER($E{number}),$E{number},{usual})",
+                card["purchase"] if card else book.settings_value("", "purchase_price"),
+            ),
+            styles["r_calc0"],
+        )
         said = (
             f'=IF($B{number}="","",IF($I{number}="",{error},IF(ISNUMBER($C{number})*(1-ISNUMBER($D{number}))=1,'
-            f'{quoted(words["no_date"])},IF($F{number}=0,{quoted(words["no_capacity"])},{_price_state(words, number)}))))'
+            f"{quoted(words['no_date'])},IF($F{number}=0,{quoted(words['no_capacity'])},{_price_state(words, number)}))))"
         )
         put(where, _STATE, Raw(said, _card_state(book, card)), styles["r_text_i"])
     end = CARD_FIRST + CARD_COUNT - 1
@@ -91,7 +117,17 @@ def write_cards(book: PlanBook) -> None:
     }  # fmt: skip
     for column, rule in rules.items():
         ws.data_validation(CARD_FIRST, column, end, column, rule)
-    row = page.section(ws, styles, OFFER_FIRST - 3, last_column=last, name=words["offers"], put=put, note=words["offers_note"], note_column=2, space_below=False)
+    row = page.section(
+        ws,
+        styles,
+        OFFER_FIRST - 3,
+        last_column=last,
+        name=words["offers"],
+        put=put,
+        note=words["offers_note"],
+        note_column=2,
+        space_below=False,
+    )
     _heads(book, row, words["offer_columns"])
     for at in range(OFFER_COUNT):
         where, number = OFFER_FIRST + at, OFFER_FIRST + at + 1
@@ -100,7 +136,7 @@ def write_cards(book: PlanBook) -> None:
         put(where, _OFFER_COUNT, offer.count if offer else None, styles["g_num"])
         for column in (3, 4, 5, 6):
             put(where, column, "", styles["r_text"])
-        card = f"(SUMPRODUCT((Plan_Cards_List=$B{number})*(Plan_Cards_List<>\"\"))=1)"
+        card = f'(SUMPRODUCT((Plan_Cards_List=$B{number})*(Plan_Cards_List<>""))=1)'
         whole = f"IF(ISNUMBER($C{number}),($C{number}>=1)*($C{number}=INT($C{number})),0)"
         put(where, _RIGHT, Raw(f"=IFERROR({card}*{whole},0)", 1 if offer else 0), styles["r_calc0"])
         said = f'=IF($I{number}=1,"",IF($B{number}="","",{quoted(words["wrong_offer"])}))'
@@ -108,7 +144,17 @@ def write_cards(book: PlanBook) -> None:
     end = OFFER_FIRST + OFFER_COUNT - 1
     for name, column in (("Offers_Card_List", _OFFER_CARD), ("Offers_Count_List", _OFFER_COUNT)):
         book.define(name, CARDS, OFFER_FIRST, column, end)
-    ws.data_validation(OFFER_FIRST, 1, end, 1, {"validate": "list", "source": "=Plan_Cards_List", **prompt(book, "Card", words["offer_help"], words["offer_right"])})
+    ws.data_validation(
+        OFFER_FIRST,
+        1,
+        end,
+        1,
+        {
+            "validate": "list",
+            "source": "=Plan_Cards_List",
+            **prompt(book, "Card", words["offer_help"], words["offer_right"]),
+        },
+    )
     ws.data_validation(OFFER_FIRST, 2, end, 2, _number(book, "gpu_count"))
     page.print_area(ws, end, _STATE)
 
@@ -139,7 +185,14 @@ def _number(book: PlanBook, key: str, job: Any = None) -> dict[str, Any]:
     assert isinstance(declared.domain, (Whole, Number))
     kind = "integer" if isinstance(declared.domain, Whole) else "decimal"
     rule = prompt(book, declared.label, declared.help, allowed(job, key))
-    return {**rule, "validate": kind, "criteria": "between", "minimum": declared.domain.low, "maximum": declared.domain.high, "ignore_blank": True}
+    return {
+        **rule,
+        "validate": kind,
+        "criteria": "between",
+        "minimum": declared.domain.low,
+        "maximum": declared.domain.high,
+        "ignore_blank": True,
+    }
 
 
 def _heads(book: PlanBook, row: int, words: Any) -> None:
@@ -155,7 +208,9 @@ def write_terms(book: PlanBook) -> None:
     ws, styles, words = book.sheet(OFFER_TERMS), book.styles, book.template["cards_sheet"]
     put, columns = book.putter(ws), _columns(book)
     end = 7 + len(columns)
-    page.plain_sheet(book, OFFER_TERMS, kind="wide", last_column=end, stamp=False, sentence=words["terms"], freeze=(4, 2))
+    page.plain_sheet(
+        book, OFFER_TERMS, kind="wide", last_column=end, stamp=False, sentence=words["terms"], freeze=(4, 2)
+    )
     plain = styles.variant("r_calc0", format="general", shrink=True)
     for column, text in ((1, words["offer"]), *zip((2, 3, 4, 5, 6), words["term_columns"], strict=True)):
         put(2, column, text, styles["th_r"])
@@ -167,24 +222,39 @@ def write_terms(book: PlanBook) -> None:
     for at in range(OFFER_COUNT):
         row, typed = 4 + at, OFFER_FIRST + at + 1
         offer = book.offers[at] if at < len(book.offers) else None
-        first = book.card_rows[0]
-        card = book.card_of(offer.card) if offer else first
+        names = column_name("gpus", None)
+        none = {"name": book.job.tables["gpus"].keys[0], "price": NOT_GIVEN, "date": NOT_GIVEN}
+        card = book.card_of(offer.card) if offer else none
         right = f"'{CARDS}'!$I${typed}"
-        number = f"MATCH($D${row + 1},Plan_Cards_List,0)"
+        number = f"MATCH('{CARDS}'!$B${typed},Plan_Cards_List,0)"
         put(row, 1, at + 1, styles["r_no"])
         put(row, 2, Raw(f"={right}", 1 if offer else 0), plain)
-        put(row, 3, Raw(f"=IF({right}=1,INDEX(Plan_Cards_List,MATCH('{CARDS}'!$B${typed},Plan_Cards_List,0)),INDEX(Plan_Cards_List,1))", card["name"]), styles["r_text_r"])
+        put(
+            row,
+            3,
+            Raw(
+                f"=IF({right}=1,INDEX(Plan_Cards_List,MATCH('{CARDS}'!$B${typed},Plan_Cards_List,0)),INDEX({names},1))",
+                card["name"],
+            ),
+            styles["r_text_r"],
+        )
         put(row, 4, Raw(f"=IF({right}=1,'{CARDS}'!$C${typed},1)", offer.count if offer else 1), plain)
-        put(row, 5, Raw(f"=INDEX(Plan_Card_Price_List,{number})", card["price"]), plain)
-        put(row, 6, Raw(f"=INDEX(Plan_Card_Date_List,{number})", card["date"]), plain)
+        put(row, 5, Raw(f'=IF({right}=1,INDEX(Plan_Card_Price_List,{number}),"{NOT_GIVEN}")', card["price"]), plain)
+        put(row, 6, Raw(f'=IF({right}=1,INDEX(Plan_Card_Date_List,{number}),"{NOT_GIVEN}")', card["date"]), plain)
         for name, kind in book.kinds.items():
-            known = kind.steady_values() | {"gpu_choice": card["name"], "own_price_per_hour": card["price"], "own_price_date": card["date"]}
+            known = kind.steady_values() | {
+                "gpu_choice": card["name"],
+                "own_price_per_hour": card["price"],
+                "own_price_date": card["date"],
+            }
             for key in kind.of_offer:
                 known[key] = value_of(kind.trees[key], known, kind.job.tables)
                 inside = set(kind.of_offer) | set(kinds.ON_CARD)
                 formula = sheet_formula(
                     kind.trees[key],
-                    lambda each, name=name, kind=kind, at=at, inside=inside: cell_of(book, name, each, at).partition("!")[2] if each in inside else kind.name(each),  # type: ignore[misc]
+                    lambda each, name=name, kind=kind, at=at, inside=inside: (
+                        cell_of(book, name, each, at).partition("!")[2] if each in inside else kind.name(each)
+                    ),  # type: ignore[misc]
                     column_name,
                 )
                 put(row, columns[name, key], Raw(formula, known[key]), plain)
@@ -200,7 +270,13 @@ def write_offers(book: PlanBook) -> None:
     put, grid = book.putter(ws), book.grid
     end = 2 + len(book.offers)
     page.plain_sheet(
-        book, OFFERS, kind="Offers", title=words["title"], sentence=words["sentence"], freeze=(FIRST, 2), rows_repeated=(0, FIRST - 1)
+        book,
+        OFFERS,
+        kind="Offers",
+        title=words["title"],
+        sentence=words["sentence"],
+        freeze=(FIRST, 2),
+        rows_repeated=(0, FIRST - 1),
     )
     for row, text in zip((4, 5, 6), words["notes"], strict=True):
         put(row, 1, text, styles["help"])

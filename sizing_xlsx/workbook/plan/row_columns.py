@@ -9,10 +9,10 @@ from ...formula.declare import Choice, Whole
 from ...formula.engine import value_of
 from ...formula.expression import Expr, names_in
 from ...formula.render import column_name, public_name, sheet_formula
-from ...planning.row_states import COLUMNS, DATE_RULES, NOTES, OF_ROW, REQUIRED, shown
+from ...planning.row_states import COLUMNS, DATE_RULES, NOTES, OF_ROW, REQUIRED
 from ..jobtable import NOT_GIVEN, compact
 from ..words import quoted, spelled
-from .book import DAYS, OFFERS, ROWS
+from .book import ROWS
 from .grid import At, Column, Values
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ def typed(book: PlanBook) -> list[Column]:
                 f"typed.{column}",
                 book.states.label(column),
                 "as typed",
-                lambda at, column=column: f'=IFERROR(IF({at(f"jobs.{column}")}="","",{at(f"jobs.{column}")}),"{error}")',  # type: ignore[misc]
+                lambda at, column=column: (
+                    f'=IFERROR(IF({at(f"jobs.{column}")}="","",{at(f"jobs.{column}")}),"{error}")'
+                ),  # type: ignore[misc]
                 lambda row, column=column: row[f"jobs.{column}"],  # type: ignore[misc]
             )
         )
@@ -158,7 +160,9 @@ def _known(book: PlanBook, column: str) -> list[Column]:
             known = str(row[f"typed.{column}"]).casefold() in book.job.tables[table].index
             return int(known and any(row[f"is.{kind}"] for kind in of))
 
-        found.append(Column(f"known.{column}.{place}", f"{book.states.label(column)}, {table}", "switch", formula, value))
+        found.append(
+            Column(f"known.{column}.{place}", f"{book.states.label(column)}, {table}", "switch", formula, value)
+        )
     return found
 
 
@@ -232,8 +236,12 @@ def faults(book: PlanBook) -> list[Column]:
                 key,
                 f"{book.states.label(column)}, asked",
                 "",
-                lambda at, column=column: f'=IF({at("ok")}=0,"{NOT_GIVEN}",IF({at(f"typed.{column}")}="","{NOT_GIVEN}",{at(f"typed.{column}")}))',  # type: ignore[misc]
-                lambda row, column=column: row[f"typed.{column}"] if row["ok"] and row[f"typed.{column}"] != "" else NOT_GIVEN,  # type: ignore[misc]
+                lambda at, column=column: (
+                    f'=IF({at("ok")}=0,"{NOT_GIVEN}",IF({at(f"typed.{column}")}="","{NOT_GIVEN}",{at(f"typed.{column}")}))'
+                ),  # type: ignore[misc]
+                lambda row, column=column: (
+                    row[f"typed.{column}"] if row["ok"] and row[f"typed.{column}"] != "" else NOT_GIVEN
+                ),  # type: ignore[misc]
             )
         )
     return found
@@ -298,7 +306,7 @@ def chosen(book: PlanBook) -> list[Column]:
             f"card.{name}",
             book.graphs.kinds["lora"].inputs[name].label,
             book.graphs.kinds["lora"].inputs[name].unit,
-            lambda at: f"=INDEX(Plan_Card_{key.capitalize()}_List,{at('card_no')})",
+            lambda at: f'=IF({at("card_no")}=0,"{NOT_GIVEN}",INDEX(Plan_Card_{key.capitalize()}_List,{at("card_no")}))',
             lambda row: book.card_rows[row["card_no"] - 1][key],
         )
 
@@ -312,12 +320,14 @@ def chosen(book: PlanBook) -> list[Column]:
         Column("card_found", "Card", "", card_formula, card, "r_text_r"),
         Column(
             "card_no", "Row of the card", "row",
-            lambda at: f"=MATCH({at('card_found')},Plan_Cards_List,0)",
+            lambda at: (
+                f"=IF(SUMPRODUCT((Plan_Cards_List={at('card_found')})*1)>0,MATCH({at('card_found')},Plan_Cards_List,0),0)"
+            ),
             lambda row: 1 + [each["name"] for each in book.card_rows].index(row["card_found"]),
         ),
         Column(
             "card.gpu_choice", "Card", "in force",
-            lambda at: f"=INDEX(Plan_Cards_List,{at('card_no')})",
+            lambda at: f"=IF({at('card_no')}=0,{at('card_found')},INDEX(Plan_Cards_List,{at('card_no')}))",
             lambda row: book.card_rows[row["card_no"] - 1]["name"], "r_text_r",
         ),
         Column("card.gpu_count", "Cards", "count", count_formula, count),
@@ -336,8 +346,13 @@ def open_offers(book: PlanBook) -> list[Column]:
                 f"open.{number}",
                 f"Offer {number + 1} open",
                 "switch",
-                lambda at, card=card, right=right: f'=IF({at("card_asked")}="{NOT_GIVEN}",1,IF({at("card_asked")}={card},1,0))*{right}*{at("ok")}',  # type: ignore[misc]
-                lambda row, offer=offer: row["ok"] * int(row["card_asked"] == NOT_GIVEN or str(row["card_asked"]).casefold() == offer.card.casefold()),  # type: ignore[misc]
+                lambda at, card=card, right=right: (
+                    f'=IF({at("card_asked")}="{NOT_GIVEN}",1,IF({at("card_asked")}={card},1,0))*{right}*{at("ok")}'
+                ),  # type: ignore[misc]
+                lambda row, offer=offer: (
+                    row["ok"]
+                    * int(row["card_asked"] == NOT_GIVEN or str(row["card_asked"]).casefold() == offer.card.casefold())
+                ),  # type: ignore[misc]
             )
         )
     return found
@@ -347,6 +362,7 @@ def offered(book: PlanBook) -> list[Column]:
     """What a run would cost on each offer."""
     found = []
     for number, offer in enumerate(book.offers):
+
         def formula(at: At, number: int = number) -> str:
             costs = ",".join(at(f"{kind}.{number}.offer_cost") for kind in kinds.KINDS)
             return f'=IF({at(f"open.{number}")}=0,"–",CHOOSE({at("kind")},{costs}))'
@@ -362,6 +378,7 @@ def offered(book: PlanBook) -> list[Column]:
 
 def taken(book: PlanBook) -> list[Column]:
     """What the rest takes of the job, whichever kind it is."""
+
     def picked(key: str, head: str, unit: str, style: str = "") -> Column:
         def formula(at: At) -> str:
             return f"=CHOOSE(MAX(1,{at('kind')}),{','.join(at(f'{kind}.{key}') for kind in kinds.KINDS)})"
@@ -378,7 +395,7 @@ def taken(book: PlanBook) -> list[Column]:
 def of_row(book: PlanBook, job: Job) -> list[Column]:
     """The terms of the row: its window, its runs, its cards; and the sentences of its rules."""
     grid = book.grid
-    asked = {"runs_per_month": "1", "runs_at_once": f'"{NOT_GIVEN}"'} | {key: f'"{NOT_GIVEN}"' for key in _WINDOW}
+    asked = {"runs_per_month": "1", "runs_at_once": f'"{NOT_GIVEN}"'} | dict.fromkeys(_WINDOW, f'"{NOT_GIVEN}"')
     found = []
     for key, standing in asked.items():
         value = 1 if standing == "1" else NOT_GIVEN
@@ -387,8 +404,12 @@ def of_row(book: PlanBook, job: Job) -> list[Column]:
                 f"row.{key}",
                 job.inputs[key].label,
                 job.inputs[key].unit,
-                lambda at, key=key, standing=standing: f'=IF({at("ok")}=0,{standing},IF({at(f"typed.{key}")}="",{standing},{at(f"typed.{key}")}))',  # type: ignore[misc]
-                lambda row, key=key, value=value: row[f"typed.{key}"] if row["ok"] and row[f"typed.{key}"] != "" else value,  # type: ignore[misc]
+                lambda at, key=key, standing=standing: (
+                    f'=IF({at("ok")}=0,{standing},IF({at(f"typed.{key}")}="",{standing},{at(f"typed.{key}")}))'
+                ),  # type: ignore[misc]
+                lambda row, key=key, value=value: (
+                    row[f"typed.{key}"] if row["ok"] and row[f"typed.{key}"] != "" else value
+                ),  # type: ignore[misc]
             )
         )
     moving = job.depends_on((*asked, "gpu_count", *kinds.TAKEN))
@@ -446,7 +467,14 @@ def of_row(book: PlanBook, job: Job) -> list[Column]:
                 found.append(column(f"{rule}?", tree, "r_text"))
             else:
                 found.append(
-                    Column(f"row.{rule}?", rule, "", lambda at, tree=tree: f"={quoted(tree)}", lambda row, tree=tree: tree, "r_text")  # type: ignore[misc]
+                    Column(
+                        f"row.{rule}?",
+                        rule,
+                        "",
+                        lambda at, tree=tree: f"={quoted(tree)}",
+                        lambda row, tree=tree: tree,
+                        "r_text",
+                    )  # type: ignore[misc]
                 )
     return found
 

@@ -31,7 +31,9 @@ def write(book: PlanBook) -> None:
     for section in book.template["settings"]:
         row = page.section(ws, styles, row, last_column=last, name=section["name"], put=put, note=section["note"])
         for key in section["rows"]:
-            job = next(job for job in (book.graphs.row, book.graphs.fleet, *book.graphs.kinds.values()) if key in job.inputs)
+            job = next(
+                job for job in (book.graphs.row, book.graphs.fleet, *book.graphs.kinds.values()) if key in job.inputs
+            )
             _entry(book, row, job, key, public_name(key), book.opened[key], key)
             row += 1
     for name, kind in book.kinds.items():
@@ -63,14 +65,16 @@ def _entry(book: PlanBook, row: int, job: Job, key: str, name: str, opened: Any,
     if declared.optional:
         right = filled(book.words["prompt"]["or_empty"], right=right)
     ws.data_validation(row, _VALUE, row, _VALUE, _validation(book, declared, job, key, right))
-    wrong = spelled(words["wrong"], label=quoted(declared.label), value=f'IFERROR($C{number},"an error")', right=quoted(right))
+    wrong = spelled(
+        words["wrong"], label=quoted(declared.label), value=f'IFERROR($C{number},"an error")', right=quoted(right)
+    )
     put(row, _TOLD, Raw(f'=IF($H{number}=0,"",{wrong})', ""), styles["small"])
     held = NOT_GIVEN if opened is None else opened
     empty = f'IF($C{number}="","{NOT_GIVEN}",$C{number})' if declared.optional else f"$C{number}"
     plain = styles.variant("calc0", format="date" if day else "general")
     put(row, _FORCE, Raw(f"=IF($H{number}=0,{empty},$K{number})", held), plain)
     book.define(f"{name}_In_Force", SETTINGS, row, _FORCE)
-    put(row, _FAULT, Raw(_fault(declared, number), 0), plain)
+    put(row, _FAULT, Raw(_fault(declared, number), 0), styles["calc0"])
     domain = declared.domain
     put(row, _LOW, "" if isinstance(domain, Choice) else domain.low, plain)
     put(row, _HIGH, "" if isinstance(domain, Choice) else domain.high, plain)

@@ -13,10 +13,10 @@ from ..words import quoted
 from .book import CARD_COUNT, FLEET, MONTHS, SUMMARY
 from .fleet import FIRST as FLEET_FIRST
 from .fleet import SHOWN
-from .months import CHART_ROW, HOURS_ROW, PEAK_ROW, TEAM_ROW, total
 from .months import _FIRST as MONTH_FIRST
 from .months import _LABEL as MONTH_LABEL
 from .months import _TOTAL as MONTH_TOTAL
+from .months import CHART_ROW, HOURS_ROW, PEAK_ROW, TEAM_ROW, total
 
 if TYPE_CHECKING:
     from .book import PlanBook
@@ -44,7 +44,8 @@ def write(book: PlanBook) -> None:
                   saves=number("Fleet_Total_Buying_Saves", fleet["buying_saves"]))  # fmt: skip
     none = words["none_bought"]
     second = Raw(
-        f"=IF(Fleet_Total_Cards_Bought=0,{quoted(none)},{bought.inner})", bought.value if fleet["cards_bought"] else none
+        f"=IF(Fleet_Total_Cards_Bought=0,{quoted(none)},{bought.inner})",
+        bought.value if fleet["cards_bought"] else none,
     )
     guard = quoted(words["wrong"])
     contents = (
@@ -176,7 +177,12 @@ def _top(book: PlanBook, row: int, last: int) -> int:
     """The jobs with most money."""
     words, grid = book.template["summary_sheet"], book.grid
     row = _section(book, row, last, words["top"])
-    _line(book, row, [(at, text, "th" if at == 1 else "th_r") for at, text in enumerate(words["top_columns"], 1) if text], "unit")
+    _line(
+        book,
+        row,
+        [(at, text, "th" if at == 1 else "th_r") for at, text in enumerate(words["top_columns"], 1) if text],
+        "unit",
+    )
     ranks = grid.area("rank")
     ordered = sorted((each for each in book.row_results if each["rank"]), key=lambda each: each["rank"])
     shown = (("typed.name", 1, "r_label"), ("team", 2, "r_text_r"), ("card.gpu_count", 3, "r_calc0"),
@@ -212,6 +218,6 @@ def _left_out(book: PlanBook, row: int, last: int) -> int:
                 none = quoted(words["none_left_out"])
                 formula = f"=IF(MAX({numbers})=0,{none},INDEX({grid.area(key)},MATCH({here},{numbers},0)))"
                 value = value if left else words["none_left_out"]
-            cells.append((column, Raw(formula, value), "small"))
+            cells.append((column, Raw(formula, value), "r_label"))
         _line(book, row, cells)
     return row + 1

@@ -26,14 +26,30 @@ def write(book: PlanBook) -> None:
             used[table].append(column)
     widest = max(len(columns) for columns in used.values())
     last = page.plain_sheet(
-        book, TITLE, kind="wide", last_column=3 + widest, title=words["title"], sentence=words["sentence"], freeze=(2, 2)
+        book,
+        TITLE,
+        kind="wide",
+        last_column=3 + widest,
+        title=words["title"],
+        sentence=words["sentence"],
+        freeze=(2, 2),
     )
     plain = styles.variant("r_calc0", format="general", shrink=True)
     row = 2
     for name, columns in used.items():
         table = book.job.tables[name]
         source = book.presets.option_sources.get(name, "")
-        row = page.section(ws, styles, row, last_column=last, name=label_of(name), put=put, note=source or None, note_column=2, space_below=False)
+        row = page.section(
+            ws,
+            styles,
+            row,
+            last_column=last,
+            name=label_of(name),
+            put=put,
+            note=source or None,
+            note_column=2,
+            space_below=False,
+        )
         put(row, 1, words["name"], styles["th"])
         for at, column in enumerate(columns, 2):
             put(row, at, label_of(column), styles["th_r"])
@@ -49,7 +65,10 @@ def write(book: PlanBook) -> None:
             book.define(column_name(name, column), TITLE, row, at, end)
         row = end + 1
     tables = book.job.tables
-    for name, title, of in ((MODELS, "models", ("models", "training_models")), (RECIPES, "recipes", ("storage_formats", "parameter_storage_options", "recipes"))):
+    for name, title, of in (
+        (MODELS, "models", ("models", "training_models")),
+        (RECIPES, "recipes", ("storage_formats", "parameter_storage_options", "recipes")),
+    ):
         row = page.section(ws, styles, row, last_column=last, name=words[title], put=put, space_below=False)
         keys = list(dict.fromkeys(key for each in of for key in tables[each].keys))
         for at, key in enumerate(keys):

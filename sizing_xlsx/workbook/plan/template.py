@@ -15,7 +15,7 @@ NAME = "plan"
 class Opening(NamedTuple):
     """What a plan opens on, in Python as in its workbook."""
 
-    dates: Mapping[str, Any]
+    inputs_of_plan: Mapping[str, Any]
     cards: Sequence[Mapping[str, Any]]
     offers: Sequence[Mapping[str, Any]]
     inputs: Mapping[str, Mapping[str, Any]]  # of each kind of job
