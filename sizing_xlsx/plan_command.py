@@ -164,10 +164,10 @@ def told(plan: CapacityPlan) -> str:
     for card in plan.cards:
         fleet, use = card.fleet, card.fleet["break_even_told"]
         if any(card.card_hours):
-            lines.append(
-                f"{card.name:<28} {sum(card.card_hours):>10,.0f} {max(card.cards_at_once):>8} {fleet['cards_bought']:>5} "
-                f"{fleet['spares_bought']:>6} {fleet['cards_rented']:>5}  {use if isinstance(use, str) else f'{use:.1%}'}"
-            )
+            bought = f"{fleet['cards_bought']:>5} {fleet['spares_bought']:>6} {fleet['cards_rented']:>5}"
+            pays = use if isinstance(use, str) else f"{use:.1%}"
+            hours = f"{sum(card.card_hours):>10,.0f} {max(card.cards_at_once):>8}"
+            lines.append(f"{card.name:<28} {hours} {bought}  {pays}")
     lines += ["", *(f"{team:<28} {sum(months):>12,.0f}" for team, months in plan.spend_by_team.items())]
     lines += [
         "",

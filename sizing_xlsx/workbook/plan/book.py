@@ -34,7 +34,7 @@ class Slot(NamedTuple):
     """One offer as the workbook opens: card and cards, and the terms of each kind that follow from it alone."""
 
     card: str
-    count: int
+    cards: int
     values: Mapping[str, Mapping[str, Any]]
 
 

@@ -38,8 +38,8 @@ from .grid import FIRST, Values
 from .template import load_plan_template
 
 SHEETS = (
-    JOBS, MONTHS, FLEET, SUMMARY, CARDS, SETTINGS, OFFERS, checks.TITLE, tables.TITLE, LIST, ROWS, *KIND_SHEETS.values(),
-    offers.OFFER_TERMS, MONTH_ROWS, "Notes",
+    JOBS, MONTHS, FLEET, SUMMARY, CARDS, SETTINGS, OFFERS, checks.TITLE, tables.TITLE, LIST, ROWS,
+    *KIND_SHEETS.values(), offers.OFFER_TERMS, MONTH_ROWS, "Notes",
 )  # fmt: skip
 
 
@@ -55,7 +55,8 @@ def write_plan(
     presets = presets or load_presets(folder)
     day = _data_date(folder or presets_folder())
     graphs = Graphs(presets)
-    book = PlanBook(path, template, presets, __version__, spoken(day, template["book"]), _provenance(presets, template, graphs, day, folder or presets_folder()), graphs, rows)  # fmt: skip
+    made = _provenance(presets, template, graphs, day, folder or presets_folder())
+    book = PlanBook(path, template, presets, __version__, spoken(day, template["book"]), made, graphs, rows)
     book.workbook.set_properties(
         {"title": template["title"], "subject": template["subject"], "created": datetime(day.year, day.month, day.day)}
     )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from .. import page
 from ..book import FAILED, Raw
 from ..words import quoted
-from .months import CARD_COUNT, HOURS_ROW, MONTH_COUNT, OTHER_ROW, PEAK_ROW, TEAM_COUNT, span, total
+from .book import CARD_COUNT, MONTH_COUNT, TEAM_COUNT
+from .months import HOURS_ROW, OTHER_ROW, PEAK_ROW, span, total
 
 if TYPE_CHECKING:
     from .book import PlanBook

@@ -1,4 +1,4 @@
-"""Fleet: what to buy for the floor of use and what to rent for the peak, by card; where owning pays, and from which use."""
+"""Fleet: what to buy for the floor of use and what to rent for the peak, by card; from which use owning pays."""
 
 from __future__ import annotations
 

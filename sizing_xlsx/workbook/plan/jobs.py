@@ -111,9 +111,9 @@ def _row(book: PlanBook, row: int, at: int, values: dict[str, Any]) -> None:
         holds = values["counted"] and values["taken.price_known"] if when == "priced" else values[when]
         form = styles.variant(style, wrap=False) if style == "r_help" else styles[style]
         put(row, column, Raw(formula, values[key] if holds else ""), form)
-    for column in COLUMNS:
-        value = values[f"jobs.{column}"]
-        put(row, column_of(column), None if value == "" else value, styles[_style(book, column)])
+    for typed in COLUMNS:
+        value = values[f"jobs.{typed}"]
+        put(row, column_of(typed), None if value == "" else value, styles[_style(book, typed)])
 
 
 def _style(book: PlanBook, column: str) -> str:
@@ -190,19 +190,24 @@ def _strip(book: PlanBook, last: int) -> None:
     left = totals["not_counted"]
     told = (
         f"=IF(Settings_Faults>0,{quoted(words['settings_wrong'])},IF(Checks_Failed>0,{quoted(words['checks_failed'])},"
-        f'FIXED(Plan_Jobs_Counted,0)&{quoted(words["told"])}&FIXED(Plan_Total_Spend,0)&" "&Currency_Choice_In_Force&Plan_Left_Out_Told))'
+        f"FIXED(Plan_Jobs_Counted,0)&{quoted(words['told'])}&FIXED(Plan_Total_Spend,0)"
+        '&" "&Currency_Choice_In_Force&Plan_Left_Out_Told))'
     )
-    value = f"{totals['counted']:,}{words['told']}{_fixed(totals['spend'])} {book.opened['currency_choice']}{book.left_out_told}"
+    spend = f"{_fixed(totals['spend'])} {book.opened['currency_choice']}"
+    value = f"{totals['counted']:,}{words['told']}{spend}{book.left_out_told}"
     page.strip(
-        book.sheet(JOBS), book.styles, last_column=last, title=words["title"], sentence=Raw(told, value), stamp=book.stamp, stamp_column=last,
+        book.sheet(JOBS), book.styles, last_column=last, title=words["title"], sentence=Raw(told, value),
+        stamp=book.stamp, stamp_column=last,
         put=book.putter(book.sheet(JOBS)),
         tiles=[
             Tile(1, 1, tiles["spend"], shown("Plan_Total_Spend", totals["spend"]), currency, "tile_amount"),
-            Tile(2, 3, tiles["counted"], shown("Plan_Jobs_Counted", totals["counted"]), tiles["counted_note"], "tile_count"),
+            Tile(2, 3, tiles["counted"],
+                 shown("Plan_Jobs_Counted", totals["counted"]), tiles["counted_note"], "tile_count"),
             Tile(4, 4, tiles["left"], Raw("=Plan_Not_Counted", left), tiles["left_note"], "tile_count"),
             Tile(5, 7, tiles["hours"], shown("Plan_Total_Hours", totals["hours"]), tiles["hours_note"], "tile_amount"),
             Tile(8, 9, tiles["peak"], shown("Plan_Peak_Cards", totals["peak"]), tiles["peak_note"], "tile_count"),
-            Tile(10, 10, tiles["unpriced"], Raw("=Plan_Without_Price", totals["unpriced"]), tiles["unpriced_note"], "tile_count"),
+            Tile(10, 10, tiles["unpriced"],
+                 Raw("=Plan_Without_Price", totals["unpriced"]), tiles["unpriced_note"], "tile_count"),
         ],
     )  # fmt: skip
 

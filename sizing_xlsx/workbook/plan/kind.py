@@ -186,7 +186,8 @@ class Kind:
             opened = self.book.settings_value(kind, key)
 
             def formula(at: At, column: str = column, standing: str = standing) -> str:
-                return f'=IF({at(f"use.{kind}")}=0,{standing},IF({at(f"typed.{column}")}="",{standing},{at(f"typed.{column}")}))'
+                typed = at(f"typed.{column}")
+                return f'=IF({at(f"use.{kind}")}=0,{standing},IF({typed}="",{standing},{typed}))'
 
             def value(row: Values, column: str = column, opened: Any = opened) -> Any:
                 typed = row[f"typed.{column}"]
@@ -213,7 +214,7 @@ class Kind:
                 self.job.inputs["gpu_count"].label,
                 "count",
                 lambda at: f'=IF({at("count_asked")}="{NOT_GIVEN}",{count},{at("count_asked")})',
-                lambda row: offer.count if row["count_asked"] == NOT_GIVEN else row["count_asked"],
+                lambda row: offer.cards if row["count_asked"] == NOT_GIVEN else row["count_asked"],
             )
         ]
         found += [self._tree(key, tree, prefix, cells, values) for key, tree in self.pair.items()]
@@ -273,7 +274,7 @@ class Kind:
                 found.append(made)
         for rules, name in ((self.rules[: len(self.rules) - len(self.on_card)], "before"), (self.on_card, "after")):
             found += [self._message(rule) for rule in rules]
-            found.append(self._first(name, [rule for rule in rules]))
+            found.append(self._first(name, list(rules)))
         return found
 
     def _message(self, rule: str) -> Column:

@@ -71,9 +71,9 @@ def write(book: PlanBook) -> None:
         first = before if at == 0 else f"=$D${row}"
         put(row, _DAY, Raw(first, values["month_day"]), day)
         cells = {"month_day": f"$C${row + 1}", "next_month_day": f"$D${row + 1}", "days_in_month": f"$E${row + 1}"}
-        for column, key in ((_NEXT, "next_month_day"), (_DAYS, "days_in_month"), (_HOURS, "month_hours")):
+        for where, key in ((_NEXT, "next_month_day"), (_DAYS, "days_in_month"), (_HOURS, "month_hours")):
             formula = sheet_formula(job.trees[key], lambda name, cells=cells: cells.get(name) or _constant(book, name))  # type: ignore[misc]
-            put(row, column, Raw(formula, values[key]), day if key == "next_month_day" else plain)
+            put(row, where, Raw(formula, values[key]), day if key == "next_month_day" else plain)
     end = _MONTHS + MONTH_COUNT - 1
     book.define("Plan_First_Day", LIST, _MONTHS, _DAY)
     book.define("Plan_End_Day", LIST, end, _NEXT)

@@ -166,10 +166,8 @@ def _cards(book: PlanBook, last: int, words: Any) -> None:
             cells = {"card_hours": here, "month_hours": month_cell("month_hours", month)}
             average = sheet_formula(load.trees["average_cards"], cells.__getitem__)[1:]
             most = f"SUMPRODUCT(MAX(({on}=$B${number})*{held}))"
-            formula = sheet_formula(
-                load.trees["cards_at_once"],
-                lambda key, parts={"average_cards": f"({average})", "largest_need": most}: parts[key],  # type: ignore[misc]
-            )
+            pieces = {"average_cards": f"({average})", "largest_need": most}
+            formula = sheet_formula(load.trees["cards_at_once"], pieces.__getitem__)
             put(PEAK_ROW + at, _FIRST + month, Raw(formula, values["cards_at_once"]), styles["r_calc0"])
         put(
             HOURS_ROW + at,
@@ -258,7 +256,8 @@ def _charts(book: PlanBook, words: Any) -> None:
             if place in used
         ]
         chart = charts.by_month(
-            book.workbook, look, title=[MONTHS, title_row, _LABEL], y_title=spec["y"], categories=categories, parts=parts,
+            book.workbook, look, title=[MONTHS, title_row, _LABEL], y_title=spec["y"], categories=categories,
+            parts=parts,
             stacked=key != "peak",
         )  # fmt: skip
         width, height = look["charts"]["by_month"]["size"]

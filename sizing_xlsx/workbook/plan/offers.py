@@ -1,4 +1,4 @@
-"""Cards: the cards of the plan with their prices, and what is offered to jobs that name none; Offers: what a run costs."""
+"""Cards: cards of the plan with their prices, and what is offered to jobs that name none; Offers: what a run costs."""
 
 from __future__ import annotations
 
@@ -103,15 +103,23 @@ def write_cards(book: PlanBook) -> None:
         )
         said = (
             f'=IF($B{number}="","",IF($I{number}="",{error},IF(ISNUMBER($C{number})*(1-ISNUMBER($D{number}))=1,'
-            f"{quoted(words['no_date'])},IF($F{number}=0,{quoted(words['no_capacity'])},{_price_state(words, number)}))))"
+            f"{quoted(words['no_date'])},IF($F{number}=0,{quoted(words['no_capacity'])},"
+            f"{_price_state(words, number)}))))"
         )
         put(where, _STATE, Raw(said, _card_state(book, card)), styles["r_text_i"])
     end = CARD_FIRST + CARD_COUNT - 1
-    for name, column in (("Plan_Cards_List", _IN_FORCE), ("Plan_Card_Price_List", _IN_FORCE + 1), ("Plan_Card_Date_List", _IN_FORCE + 2),
-                         ("Plan_Card_Purchase_List", _IN_FORCE + 3), ("Cards_Card_List", _NAME), ("Cards_Price_List", _PRICE), ("Cards_Date_List", _DATE), ("Cards_Purchase_List", _PURCHASE)):  # fmt: skip
+    lists = {
+        "Plan_Cards_List": _IN_FORCE, "Plan_Card_Price_List": _IN_FORCE + 1, "Plan_Card_Date_List": _IN_FORCE + 2,
+        "Plan_Card_Purchase_List": _IN_FORCE + 3, "Cards_Card_List": _NAME, "Cards_Price_List": _PRICE,
+        "Cards_Date_List": _DATE, "Cards_Purchase_List": _PURCHASE,
+    }  # fmt: skip
+    for name, column in lists.items():
         book.define(name, CARDS, CARD_FIRST, column, end)
     rules = {
-        _NAME: {"validate": "list", "source": f"={names}", **prompt(book, "Card", words["card_help"], allowed(lora, "gpu_choice"))},
+        _NAME: {
+            "validate": "list", "source": f"={names}",
+            **prompt(book, "Card", words["card_help"], allowed(lora, "gpu_choice")),
+        },
         _PRICE: _number(book, "own_price_per_hour"), _DATE: _number(book, "own_price_date"),
         _PURCHASE: _number(book, "purchase_price", book.graphs.fleet),
     }  # fmt: skip
@@ -133,12 +141,12 @@ def write_cards(book: PlanBook) -> None:
         where, number = OFFER_FIRST + at, OFFER_FIRST + at + 1
         offer = book.offers[at] if at < len(book.offers) else None
         put(where, _OFFER_CARD, offer.card if offer else None, styles["g_text"])
-        put(where, _OFFER_COUNT, offer.count if offer else None, styles["g_num"])
+        put(where, _OFFER_COUNT, offer.cards if offer else None, styles["g_num"])
         for column in (3, 4, 5, 6):
             put(where, column, "", styles["r_text"])
-        card = f'(SUMPRODUCT((Plan_Cards_List=$B{number})*(Plan_Cards_List<>""))=1)'
+        listed = f'(SUMPRODUCT((Plan_Cards_List=$B{number})*(Plan_Cards_List<>""))=1)'
         whole = f"IF(ISNUMBER($C{number}),($C{number}>=1)*($C{number}=INT($C{number})),0)"
-        put(where, _RIGHT, Raw(f"=IFERROR({card}*{whole},0)", 1 if offer else 0), styles["r_calc0"])
+        put(where, _RIGHT, Raw(f"=IFERROR({listed}*{whole},0)", 1 if offer else 0), styles["r_calc0"])
         said = f'=IF($I{number}=1,"",IF($B{number}="","",{quoted(words["wrong_offer"])}))'
         put(where, _OFFER_STATE, Raw(said, ""), styles["r_text_i"])
     end = OFFER_FIRST + OFFER_COUNT - 1
@@ -238,7 +246,7 @@ def write_terms(book: PlanBook) -> None:
             ),
             styles["r_text_r"],
         )
-        put(row, 4, Raw(f"=IF({right}=1,'{CARDS}'!$C${typed},1)", offer.count if offer else 1), plain)
+        put(row, 4, Raw(f"=IF({right}=1,'{CARDS}'!$C${typed},1)", offer.cards if offer else 1), plain)
         put(row, 5, Raw(f'=IF({right}=1,INDEX(Plan_Card_Price_List,{number}),"{NOT_GIVEN}")', card["price"]), plain)
         put(row, 6, Raw(f'=IF({right}=1,INDEX(Plan_Card_Date_List,{number}),"{NOT_GIVEN}")', card["date"]), plain)
         for name, kind in book.kinds.items():
@@ -290,5 +298,5 @@ def write_offers(book: PlanBook) -> None:
         card, count = (cell_of(book, "", key, at) for key in ("card", "gpu_count"))
         right = cell_of(book, "", "right", at)
         told = spelled(words["offer"], count=count, card=card)
-        put(FIRST - 2, 2 + at, Raw(f'=IF({right}=1,{told},"–")', f"{offer.count} × {offer.card}"), styles["th_r"])
+        put(FIRST - 2, 2 + at, Raw(f'=IF({right}=1,{told},"–")', f"{offer.cards} × {offer.card}"), styles["th_r"])
     page.print_area(ws, grid.last, end)

@@ -1,4 +1,4 @@
-"""The columns of the sheet Row workings: what is typed, what is wrong with it, the card in force, what the job takes."""
+"""The columns of Row workings: what is typed, what is wrong with it, the card in force, what the job takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...capacity import kinds
 from ...formula.declare import Choice, Whole
 from ...formula.engine import value_of
-from ...formula.expression import Expr, names_in
+from ...formula.expression import Expr, lift, names_in
 from ...formula.render import column_name, public_name, sheet_formula
 from ...planning.row_states import COLUMNS, DATE_RULES, NOTES, OF_ROW, REQUIRED
 from ..jobtable import NOT_GIVEN, compact
@@ -29,20 +29,15 @@ NOTED = ("note.price", "note.queue", "note.late", "note.tight")
 def typed(book: PlanBook) -> list[Column]:
     """What is typed on Jobs, an empty cell as "", an error as words."""
     error = book.template["states"]["error"]
-    found = []
-    for column in COLUMNS:
-        found.append(
-            Column(
-                f"typed.{column}",
-                book.states.label(column),
-                "as typed",
-                lambda at, column=column: (
-                    f'=IFERROR(IF({at(f"jobs.{column}")}="","",{at(f"jobs.{column}")}),"{error}")'
-                ),  # type: ignore[misc]
-                lambda row, column=column: row[f"jobs.{column}"],  # type: ignore[misc]
-            )
-        )
-    return found
+
+    def column(key: str) -> Column:
+        def formula(at: At) -> str:
+            cell = at(f"jobs.{key}")
+            return f'=IFERROR(IF({cell}="","",{cell}),"{error}")'
+
+        return Column(f"typed.{key}", book.states.label(key), "as typed", formula, lambda row: row[f"jobs.{key}"])
+
+    return [column(key) for key in COLUMNS]
 
 
 def kind_of_row(book: PlanBook) -> list[Column]:
@@ -237,7 +232,8 @@ def faults(book: PlanBook) -> list[Column]:
                 f"{book.states.label(column)}, asked",
                 "",
                 lambda at, column=column: (
-                    f'=IF({at("ok")}=0,"{NOT_GIVEN}",IF({at(f"typed.{column}")}="","{NOT_GIVEN}",{at(f"typed.{column}")}))'
+                    f'=IF({at("ok")}=0,"{NOT_GIVEN}",'
+                    f'IF({at(f"typed.{column}")}="","{NOT_GIVEN}",{at(f"typed.{column}")}))'
                 ),  # type: ignore[misc]
                 lambda row, column=column: (
                     row[f"typed.{column}"] if row["ok"] and row[f"typed.{column}"] != "" else NOT_GIVEN
@@ -284,7 +280,7 @@ def chosen(book: PlanBook) -> list[Column]:
 
     def card(row: Values) -> str:
         if row["cheapest"]:
-            return offers[row["cheapest"] - 1].card
+            return str(offers[row["cheapest"] - 1].card)
         name = offers[0].card if row["card_asked"] == NOT_GIVEN else row["card_asked"]
         return str(book.card_of(name)["name"])
 
@@ -295,7 +291,7 @@ def chosen(book: PlanBook) -> list[Column]:
     def count(row: Values) -> Any:
         if row["count_asked"] != NOT_GIVEN:
             return row["count_asked"]
-        return offers[row["cheapest"] - 1].count if row["cheapest"] else 1
+        return offers[row["cheapest"] - 1].cards if row["cheapest"] else 1
 
     def count_formula(at: At) -> str:
         offered = f"IF({at('cheapest')}>0,INDEX(Plan_Offer_Counts_List,{at('cheapest')}),1)"
@@ -321,7 +317,8 @@ def chosen(book: PlanBook) -> list[Column]:
         Column(
             "card_no", "Row of the card", "row",
             lambda at: (
-                f"=IF(SUMPRODUCT((Plan_Cards_List={at('card_found')})*1)>0,MATCH({at('card_found')},Plan_Cards_List,0),0)"
+                f"=IF(SUMPRODUCT((Plan_Cards_List={at('card_found')})*1)>0,"
+                f"MATCH({at('card_found')},Plan_Cards_List,0),0)"
             ),
             lambda row: 1 + [each["name"] for each in book.card_rows].index(row["card_found"]),
         ),
@@ -372,7 +369,7 @@ def offered(book: PlanBook) -> list[Column]:
                 return "–"
             return row[f"{kinds.KINDS[row['kind'] - 1]}.{number}.offer_cost"]
 
-        found.append(Column(f"offer.{number}", f"{offer.count} × {offer.card}", "currency", formula, value))
+        found.append(Column(f"offer.{number}", f"{offer.cards} × {offer.card}", "currency", formula, value))
     return found
 
 
@@ -463,19 +460,7 @@ def of_row(book: PlanBook, job: Job) -> list[Column]:
     for rules in (DATE_RULES, NOTES):
         for rule in rules:
             tree = book.states.message(job, rule, job.symbol)
-            if isinstance(tree, Expr):
-                found.append(column(f"{rule}?", tree, "r_text"))
-            else:
-                found.append(
-                    Column(
-                        f"row.{rule}?",
-                        rule,
-                        "",
-                        lambda at, tree=tree: f"={quoted(tree)}",
-                        lambda row, tree=tree: tree,
-                        "r_text",
-                    )  # type: ignore[misc]
-                )
+            found.append(column(f"{rule}?", lift(tree), "r_text"))
     return found
 
 
@@ -549,7 +534,10 @@ def states(book: PlanBook) -> list[Column]:
         wrong_cell(book),
         Column("told.date", "Dates", "", dates, dates_value, "r_text"),
         copied("told.before", "taken.before", "Rules of the job"),
-        when("told.offer", "No offer", lambda at: f"{at('no_offer')}=1", words["no_offer"], lambda row: row["no_offer"]),
+        when(
+            "told.offer", "No offer", lambda at: f"{at('no_offer')}=1", words["no_offer"],
+            lambda row: row["no_offer"],
+        ),
         copied("told.after", "taken.after", "Rules on its card"),
         when(
             "told.size", "Too large", lambda at: f"{at('ok')}*({at('taken.verdict_code')}>2)=1", words["too_large"],
@@ -587,19 +575,31 @@ def states(book: PlanBook) -> list[Column]:
         ),
         Column(
             "verdict", "Verdict", "",
-            lambda at: f'=IF({at("used")}=0,"",IF({at("sized")}=0,"Check",INDEX(Verdicts_Shown_List,{at("taken.verdict_code")})))',
-            lambda row: "" if not row["used"] else "Check" if not row["sized"] else book.job.tables["verdicts"].columns["shown"][row["taken.verdict_code"] - 1],
+            lambda at: (
+                f'=IF({at("used")}=0,"",IF({at("sized")}=0,"Check",'
+                f'INDEX(Verdicts_Shown_List,{at("taken.verdict_code")})))'
+            ),
+            lambda row: (
+                "" if not row["used"] else "Check" if not row["sized"]
+                else book.job.tables["verdicts"].columns["shown"][row["taken.verdict_code"] - 1]
+            ),
             "r_text",
         ),
         Column(
             "team", "Team", "counted",
-            lambda at: f'=IF({at("counted")}=0,"",IF({at("typed.team")}="",{quoted(words["no_team"])},{at("typed.team")}))',
+            lambda at: (
+                f'=IF({at("counted")}=0,"",'
+                f'IF({at("typed.team")}="",{quoted(words["no_team"])},{at("typed.team")}))'
+            ),
             lambda row: "" if not row["counted"] else row["typed.team"] or words["no_team"], "r_text",
         ),
         Column(
             "team_first", "First of its team", "switch",
             lambda at: f'=IF({at("team")}="",0,IF(SUMPRODUCT(({_above(book, "team")}={at("team")})*1)=1,1,0))',
-            lambda row: int(row["team"] != "" and all(str(each["team"]).casefold() != str(row["team"]).casefold() for each in row["_rows"])),
+            lambda row: int(
+                row["team"] != ""
+                and all(str(each["team"]).casefold() != str(row["team"]).casefold() for each in row["_rows"])
+            ),
         ),
         Column(
             "team_no", "Team so far", "count", lambda at: f"={at('team_first')}+N({_over(book, 'team_no')})",
@@ -620,7 +620,8 @@ def sums(book: PlanBook) -> list[Column]:
 
     return [
         Column(
-            "spend", "Spend", "currency", lambda at: f"=SUM({grid.across(ROWS, 'm0.month_spend', f'm{last}.month_spend')})",
+            "spend", "Spend", "currency",
+            lambda at: f"=SUM({grid.across(ROWS, 'm0.month_spend', f'm{last}.month_spend')})",
             lambda row: sum(row[f"m{month}.month_spend"] for month in range(MONTH_COUNT)),
         ),
         Column(

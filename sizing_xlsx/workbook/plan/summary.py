@@ -1,4 +1,4 @@
-"""Summary: one page for a decision: what is bought and rented, money by month, the largest jobs, what is not counted."""
+"""Summary: one page for a decision: what is bought and rented, money by month, largest jobs, what is not counted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def write(book: PlanBook) -> None:
         return Raw(f"=FIXED({name},0)", fixed(value, 0))
 
     spend = told(words["sentence"], spend=number("Plan_Total_Spend", found["spend"]), currency=currency,
-                 jobs=number("Plan_Jobs_Counted", found["counted"]), hours=number("Plan_Total_Hours", found["hours"]))  # fmt: skip
+                 jobs=number("Plan_Jobs_Counted", found["counted"]),
+                 hours=number("Plan_Total_Hours", found["hours"]))  # fmt: skip
     bought = told(words["bought"], bought=number("Fleet_Total_Cards_Bought", fleet["cards_bought"]),
                   spares=number("Fleet_Total_Spares_Bought", fleet["spares_bought"]), currency=currency,
                   price=number("Fleet_Total_Fleet_Purchase", fleet["fleet_purchase"]),
@@ -65,7 +66,8 @@ def write(book: PlanBook) -> None:
         ws, styles, 5,
         [
             Tile(1, 1, tiles["spend"], shown("Plan_Total_Spend", found["spend"]), currency, "tile_amount"),
-            Tile(2, 3, tiles["purchase"], shown("Fleet_Total_Fleet_Purchase", fleet["fleet_purchase"]), currency, "tile_amount"),
+            Tile(2, 3, tiles["purchase"],
+                 shown("Fleet_Total_Fleet_Purchase", fleet["fleet_purchase"]), currency, "tile_amount"),
             Tile(4, 5, tiles["peak"], shown("Plan_Peak_Cards", found["peak"]), tiles["peak_note"], "tile_count"),
             Tile(6, 6, tiles["left"], Raw("=Plan_Not_Counted", found["not_counted"]), tiles["left_note"], "tile_count"),
         ],
@@ -138,7 +140,7 @@ def order_cell(place: int) -> str:
 
 
 def order_of_cards(book: PlanBook, sheet: str, row: int, column: int) -> None:
-    """Rows of the cards that are needed at some time, one after another, on a sheet of workings; 0 where no more are."""
+    """Rows of the cards that are needed at some time, one after another, on a sheet; 0 where no more are."""
     put, styles = book.putter(book.sheet(sheet)), book.styles
     used = [at for at in range(CARD_COUNT) if book.fleet_values[at]["most_at_once"]]
     so_far = 0
@@ -156,7 +158,8 @@ def _chart(book: PlanBook, row: int, last: int) -> int:
     """Money by month."""
     ws, look, words = book.sheet(SUMMARY), book.look, book.template["months_sheet"]["charts"]["spend"]
     parts = [
-        charts.Bars([MONTHS, TEAM_ROW + at, MONTH_LABEL], [MONTHS, TEAM_ROW + at, MONTH_FIRST, TEAM_ROW + at, MONTH_TOTAL - 1])
+        charts.Bars([MONTHS, TEAM_ROW + at, MONTH_LABEL],
+                    [MONTHS, TEAM_ROW + at, MONTH_FIRST, TEAM_ROW + at, MONTH_TOTAL - 1])
         for at in book.used_series("spend")
     ]  # fmt: skip
     chart = charts.by_month(
@@ -186,7 +189,8 @@ def _top(book: PlanBook, row: int, last: int) -> int:
     ranks = grid.area("rank")
     ordered = sorted((each for each in book.row_results if each["rank"]), key=lambda each: each["rank"])
     shown = (("typed.name", 1, "r_label"), ("team", 2, "r_text_r"), ("card.gpu_count", 3, "r_calc0"),
-             ("taken.occupied_hours", 4, "r_calc1"), ("row.run_cost", 5, "r_calc0"), ("spend", 6, "r_calc0"))  # fmt: skip
+             ("taken.occupied_hours", 4, "r_calc1"), ("row.run_cost", 5, "r_calc0"),
+             ("spend", 6, "r_calc0"))  # fmt: skip
     for place in range(_TOP):
         row += 1
         here = page.cell(row, 0, column_fixed=True)

@@ -37,7 +37,7 @@ def write(book: PlanBook) -> None:
     plain = styles.variant("r_calc0", format="general", shrink=True)
     row = 2
     for name, columns in used.items():
-        table = book.job.tables[name]
+        looked_up = book.job.tables[name]
         source = book.presets.option_sources.get(name, "")
         row = page.section(
             ws,
@@ -54,11 +54,11 @@ def write(book: PlanBook) -> None:
         for at, column in enumerate(columns, 2):
             put(row, at, label_of(column), styles["th_r"])
         row += 1
-        end = row + len(table.keys) - 1
-        for number, key in enumerate(table.keys):
+        end = row + len(looked_up.keys) - 1
+        for number, key in enumerate(looked_up.keys):
             put(row + number, 1, key, styles["r_label"])
             for at, column in enumerate(columns, 2):
-                value = table.columns[column][number]
+                value = looked_up.columns[column][number]
                 put(row + number, at, value, styles["r_text_r"] if isinstance(value, str) else plain)
         book.define(column_name(name, None), TITLE, row, 1, end)
         for at, column in enumerate(columns, 2):
