@@ -25,7 +25,7 @@ JOBS, CARDS, MONTHS, FLEET, SUMMARY, SETTINGS = "Jobs", "Cards", "Months", "Flee
 OFFERS, ROWS, MONTH_ROWS, LIST = "Offers", "Row workings", "Month workings", "Plan workings"
 KIND_SHEETS = {"lora": "LoRA workings", "training": "Training workings", "full": "Full workings",
                "sized": "Sized workings"}  # fmt: skip
-ROW_COUNT, CARD_COUNT, OFFER_COUNT, TEAM_COUNT, MONTH_COUNT = 60, 10, 12, 8, 12
+ROW_COUNT, CARD_COUNT, OFFER_COUNT, TEAM_COUNT, MONTH_COUNT = 60, 10, 12, 6, 12
 WEIGHTS = 6  # row of Row workings, from 0, that counts columns from the last
 DAYS = ("first_month", "last_month", "deadline_date")  # columns of rows that are dates
 
@@ -199,10 +199,3 @@ class PlanBook(Book):
         }[key]  # fmt: skip
         return told(words["title"], number=Raw(f"=FIXED({name},0)", fixed(value, 0)),
                     currency=Raw("=Currency_Choice_In_Force", self.opened["currency_choice"]))  # fmt: skip
-
-    def used_series(self, key: str) -> list[int]:
-        """The rows of a table of Months that a chart shows: those that hold something, and one at least."""
-        if key == "spend":
-            return list(range(min(len(self.teams), TEAM_COUNT))) or [0]
-        found = [at for at, months in enumerate(self.loads) if any(month["card_hours"] for month in months)]
-        return found or [0]

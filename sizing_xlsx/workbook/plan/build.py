@@ -79,7 +79,6 @@ def write_plan(
     offers.write_offers(book)
     checks.write(book)
     tables.write(book)
-    summary.order_of_cards(book, MONTHS, months.HOURS_ROW, months._TOTAL + 2)
     _workings(book)
     offers.write_terms(book)
     lists.write(book)

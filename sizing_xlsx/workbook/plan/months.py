@@ -9,6 +9,7 @@ from ...formula.render import sheet_formula
 from .. import charts, page
 from ..book import Raw
 from ..scenarios import letters
+from ..words import quoted
 from .book import CARD_COUNT, MONTH_COUNT, MONTHS, TEAM_COUNT
 from .lists import month_cell
 
@@ -21,9 +22,11 @@ OTHER_ROW = TEAM_ROW + TEAM_COUNT
 HOURS_ROW = OTHER_ROW + 5
 PEAK_ROW = HOURS_ROW + CARD_COUNT + 4
 CHART_ROW = PEAK_ROW + CARD_COUNT + 3
-_CHART_ROWS = 17
+_CHART_ROWS = 15
 FLOOR_ROW = CHART_ROW + 3 * _CHART_ROWS + 3
 AVERAGE_ROW = FLOOR_ROW + CARD_COUNT + 3
+SHOWN_CARDS = 6  # of a chart, in the order of the cards that are needed; all others are one more
+DATA_ROWS = {"hours": AVERAGE_ROW + CARD_COUNT + 3, "peak": AVERAGE_ROW + CARD_COUNT + SHOWN_CARDS + 7}
 
 
 def cell(row: int, month: int) -> str:
@@ -47,11 +50,13 @@ def write(book: PlanBook) -> None:
     last = page.plain_sheet(book, MONTHS, title=words["title"], sentence=words["sentence"], freeze=(2, 2))
     _teams(book, last, words)
     _cards(book, last, words)
-    for first, count in ((TEAM_ROW, TEAM_COUNT), (HOURS_ROW, CARD_COUNT), (PEAK_ROW, CARD_COUNT)):
+    for first, count in ((TEAM_ROW, TEAM_COUNT + 1), (HOURS_ROW, CARD_COUNT), (PEAK_ROW, CARD_COUNT)):
         area = (first, 0, first + count - 1, _TOTAL)
         page.formula_marks(ws, book.styles, area, f'=$B{first + 1}=""', "hidden")
     _charts(book, words)
     _workings(book, last, words)
+    _chart_data(book, last, words)
+    write_order(book)
     ws.set_row(CHART_ROW - 1, book.look["rows"]["section"])
     page.print_area(ws, CHART_ROW + 3 * _CHART_ROWS, last, [CHART_ROW])
 
@@ -119,7 +124,8 @@ def _teams(book: PlanBook, last: int, words: Any) -> None:
         put(row, _TOTAL, Raw(_across(row), sum(found)), styles["r_calc0"])
     others = [sums[month] - sum(team[month] for team in by_team) for month in range(MONTH_COUNT)]
     beyond = [0.0 if len(teams) <= TEAM_COUNT else other for other in others]
-    put(OTHER_ROW, _LABEL, words["other_teams"], styles["r_text"])
+    label = f'=IF(MAX({numbers})>$A${OTHER_ROW},{quoted(words["other_teams"])},"")'
+    put(OTHER_ROW, _LABEL, Raw(label, words["other_teams"] if len(teams) > TEAM_COUNT else ""), styles["r_text"])
     for month in range(MONTH_COUNT):
         area, column = grid.area(f"m{month}.month_spend"), letters(_FIRST + month)
         listed = f"${column}${TEAM_ROW + 1}:${column}${OTHER_ROW}"
@@ -238,27 +244,78 @@ def _workings(book: PlanBook, last: int, words: Any) -> None:
         book.floors[at]["most_at_once"] = max(each["cards_at_once"] for each in book.loads[at])
 
 
+def order_cell(place: int) -> str:
+    """The row of the card that comes at a place among those that are needed; 0 where no more are."""
+    return f"'{MONTHS}'!${letters(_TOTAL + 3)}${HOURS_ROW + place + 1}"
+
+
+def write_order(book: PlanBook) -> None:
+    """Beside the table of hours: how many cards are needed so far, and which comes at each place."""
+    put, styles = book.putter(book.sheet(MONTHS)), book.styles
+    used = needed_cards(book)
+    so_far, column = 0, letters(_TOTAL + 2)
+    for at in range(CARD_COUNT):
+        row = HOURS_ROW + at
+        so_far += int(at in used)
+        put(row, _TOTAL + 2, Raw(f"=({total(PEAK_ROW + at)}>0)*1+N(${column}${row})", so_far), styles["r_calc0"])
+        area, place = f"${column}${HOURS_ROW + 1}:${column}${HOURS_ROW + CARD_COUNT}", f"$A${row + 1}"
+        content = Raw(f"=IF({place}>MAX({area}),0,MATCH({place},{area},0))", used[at] + 1 if at < len(used) else 0)
+        put(row, _TOTAL + 3, content, styles["r_calc0"])
+
+
+def needed_cards(book: PlanBook) -> list[int]:
+    """Rows, from 0, of the cards that are needed in some month."""
+    return [at for at, months in enumerate(book.loads) if any(month["cards_at_once"] for month in months)]
+
+
+def _chart_data(book: PlanBook, last: int, words: Any) -> None:
+    """Rows of the charts by card: the first cards that are needed, then all others together."""
+    put, styles, used = book.putter(book.sheet(MONTHS)), book.styles, needed_cards(book)
+    for key, source, figure in (("hours", HOURS_ROW, "card_hours"), ("peak", PEAK_ROW, "cards_at_once")):
+        first = DATA_ROWS[key]
+        _heads(book, first - 2, last, words["charts"][key]["data"], words["data_note"], words["card"], "")
+        for place in range(SHOWN_CARDS):
+            row, order = first + place, order_cell(place).partition("!")[2]
+            at = used[place] if place < len(used) else None
+            name = f'=IF({order}=0,"",INDEX(Plan_Cards_List,{order}))'
+            put(row, _LABEL, Raw(name, "" if at is None else book.card_rows[at]["name"]), styles["r_text"])
+            for month in range(MONTH_COUNT):
+                column = letters(_FIRST + month)
+                area = f"${column}${source + 1}:${column}${source + CARD_COUNT}"
+                value = 0 if at is None else book.loads[at][month][figure]
+                put(row, _FIRST + month, Raw(f"=IF({order}=0,0,INDEX({area},{order}))", value), styles["r_calc0"])
+        row, more = first + SHOWN_CARDS, len(used) > SHOWN_CARDS
+        order = order_cell(SHOWN_CARDS).partition("!")[2]
+        label = f'=IF({order}=0,"",{quoted(words["other_cards"])})'
+        put(row, _LABEL, Raw(label, words["other_cards"] if more else ""), styles["r_text"])
+        for month in range(MONTH_COUNT):
+            column = letters(_FIRST + month)
+            area = f"${column}${source + 1}:${column}${source + CARD_COUNT}"
+            listed = f"${column}${first + 1}:${column}${first + SHOWN_CARDS}"
+            rest = sum(book.loads[at][month][figure] for at in used[SHOWN_CARDS:])
+            put(row, _FIRST + month, Raw(f"=IF({order}=0,0,SUM({area})-SUM({listed}))", rest), styles["r_calc0"])
+
+
+def series(key: str) -> list[charts.Bars]:
+    """The series of a chart: its rows, those that hold nothing without a name."""
+    first, count = (TEAM_ROW, TEAM_COUNT + 1) if key == "spend" else (DATA_ROWS[key], SHOWN_CARDS + 1)
+    return [
+        charts.Bars([MONTHS, row, _LABEL], [MONTHS, row, _FIRST, row, _TOTAL - 1])
+        for row in range(first, first + count)
+    ]
+
+
 def _charts(book: PlanBook, words: Any) -> None:
     """Money stacked by team, card hours stacked by card, cards at once by card."""
     ws, look = book.sheet(MONTHS), book.look
     categories = [MONTHS, TEAM_ROW - 1, _FIRST, TEAM_ROW - 1, _TOTAL - 1]
-    for at, (key, first, count) in enumerate(
-        (("spend", TEAM_ROW, TEAM_COUNT + 1), ("hours", HOURS_ROW, CARD_COUNT), ("peak", PEAK_ROW, CARD_COUNT))
-    ):
+    for at, key in enumerate(("spend", "hours", "peak")):
         spec = words["charts"][key]
         title_row = CHART_ROW + at * _CHART_ROWS
-        title = book.chart_title(key)
-        book.put(ws, title_row, _LABEL, title, book.styles["help"])
-        used = book.used_series(key)
-        parts = [
-            charts.Bars([MONTHS, first + place, _LABEL], [MONTHS, first + place, _FIRST, first + place, _TOTAL - 1])
-            for place in range(count)
-            if place in used
-        ]
+        book.put(ws, title_row, _LABEL, book.chart_title(key), book.styles["help"])
         chart = charts.by_month(
             book.workbook, look, title=[MONTHS, title_row, _LABEL], y_title=spec["y"], categories=categories,
-            parts=parts,
-            stacked=key != "peak",
+            parts=series(key), stacked=key != "peak",
         )  # fmt: skip
         width, height = look["charts"]["by_month"]["size"]
         chart.set_size({"width": round(width / 2.54 * 96), "height": round(height / 2.54 * 96)})

@@ -16,7 +16,7 @@ from .fleet import SHOWN
 from .months import _FIRST as MONTH_FIRST
 from .months import _LABEL as MONTH_LABEL
 from .months import _TOTAL as MONTH_TOTAL
-from .months import CHART_ROW, HOURS_ROW, PEAK_ROW, TEAM_ROW, total
+from .months import CHART_ROW, TEAM_ROW, needed_cards, order_cell, series
 
 if TYPE_CHECKING:
     from .book import PlanBook
@@ -113,7 +113,7 @@ def _cards(book: PlanBook, row: int, last: int) -> int:
     heads = words["card_columns"]
     _line(book, row, [(at, text, "th" if at == 1 else "th_r") for at, text in enumerate(heads, 1)], "unit")
     columns = ("cards_bought", "spares_bought", "cards_rented", "floor_use", "break_even_told")
-    used = [at for at in range(len(book.card_rows)) if book.fleet_values[at]["most_at_once"]]
+    used = needed_cards(book)
     for place in range(_CARDS):
         row += 1
         at = used[place] if place < len(used) else None
@@ -134,37 +134,13 @@ def _cards(book: PlanBook, row: int, last: int) -> int:
     return row + 1
 
 
-def order_cell(place: int) -> str:
-    """The row of the card that comes at a place among those that are needed."""
-    return f"'{MONTHS}'!${letters(MONTH_TOTAL + 3)}${HOURS_ROW + place + 1}"
-
-
-def order_of_cards(book: PlanBook, sheet: str, row: int, column: int) -> None:
-    """Rows of the cards that are needed at some time, one after another, on a sheet; 0 where no more are."""
-    put, styles = book.putter(book.sheet(sheet)), book.styles
-    used = [at for at in range(CARD_COUNT) if book.fleet_values[at]["most_at_once"]]
-    so_far = 0
-    for at in range(CARD_COUNT):
-        so_far += int(at in used)
-        above = f"N(${letters(column)}${row + at})"
-        put(row + at, column, Raw(f"=({total(PEAK_ROW + at)}>0)*1+{above}", so_far), styles["r_calc0"])
-        area = f"${letters(column)}${row + 1}:${letters(column)}${row + CARD_COUNT}"
-        place = f"$A${row + at + 1}"
-        content = Raw(f"=IF({place}>MAX({area}),0,MATCH({place},{area},0))", used[at] + 1 if at < len(used) else 0)
-        put(row + at, column + 1, content, styles["r_calc0"])
-
-
 def _chart(book: PlanBook, row: int, last: int) -> int:
     """Money by month."""
     ws, look, words = book.sheet(SUMMARY), book.look, book.template["months_sheet"]["charts"]["spend"]
-    parts = [
-        charts.Bars([MONTHS, TEAM_ROW + at, MONTH_LABEL],
-                    [MONTHS, TEAM_ROW + at, MONTH_FIRST, TEAM_ROW + at, MONTH_TOTAL - 1])
-        for at in book.used_series("spend")
-    ]  # fmt: skip
     chart = charts.by_month(
         book.workbook, look, title=[MONTHS, CHART_ROW, MONTH_LABEL], y_title=words["y"],
-        categories=[MONTHS, TEAM_ROW - 1, MONTH_FIRST, TEAM_ROW - 1, MONTH_TOTAL - 1], parts=parts, stacked=True,
+        categories=[MONTHS, TEAM_ROW - 1, MONTH_FIRST, TEAM_ROW - 1, MONTH_TOTAL - 1],
+        parts=series("spend"), stacked=True,
         layout="by_month_summary",
     )  # fmt: skip
     width, height = look["charts"]["by_month_summary"]["size"]
