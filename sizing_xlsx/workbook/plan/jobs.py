@@ -62,6 +62,7 @@ def write(book: PlanBook) -> None:
         freeze=(FIRST, 2),
         rows_repeated=(0, FIRST - 1),
     )
+    ws.repeat_columns(0, _NAME)
     _strip(book, LAST_PRINTED)
     for row, height in (
         (FIRST - 4, "space"),

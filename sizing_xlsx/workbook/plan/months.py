@@ -25,6 +25,7 @@ CHART_ROW = PEAK_ROW + CARD_COUNT + 3
 _CHART_ROWS = 15
 FLOOR_ROW = CHART_ROW + 3 * _CHART_ROWS + 3
 AVERAGE_ROW = FLOOR_ROW + CARD_COUNT + 3
+NO_NAME = " "  # of a series that holds nothing: programs make up a name for an empty one
 SHOWN_CARDS = 6  # of a chart, in the order of the cards that are needed; all others are one more
 DATA_ROWS = {"hours": AVERAGE_ROW + CARD_COUNT + 3, "peak": AVERAGE_ROW + CARD_COUNT + SHOWN_CARDS + 7}
 
@@ -52,7 +53,7 @@ def write(book: PlanBook) -> None:
     _cards(book, last, words)
     for first, count in ((TEAM_ROW, TEAM_COUNT + 1), (HOURS_ROW, CARD_COUNT), (PEAK_ROW, CARD_COUNT)):
         area = (first, 0, first + count - 1, _TOTAL)
-        page.formula_marks(ws, book.styles, area, f'=$B{first + 1}=""', "hidden")
+        page.formula_marks(ws, book.styles, area, f"=LEN($B{first + 1})<2", "hidden")
     _charts(book, words)
     _workings(book, last, words)
     _chart_data(book, last, words)
@@ -101,31 +102,31 @@ def _teams(book: PlanBook, last: int, words: Any) -> None:
     by_team = []
     for at in range(TEAM_COUNT):
         row, number = TEAM_ROW + at, TEAM_ROW + at + 1
-        name = teams[at] if at < len(teams) else ""
+        name = teams[at] if at < len(teams) else NO_NAME
         position = f"$A${number}"
         put(row, 0, at + 1, styles["r_no"])
-        label = f'=IF({position}>MAX({numbers}),"",INDEX({names},MATCH({position},{numbers},0)))'
+        label = f'=IF({position}>MAX({numbers}),"{NO_NAME}",INDEX({names},MATCH({position},{numbers},0)))'
         put(row, _LABEL, Raw(label, name), styles["r_text"])
         found = []
         for month in range(MONTH_COUNT):
             area = grid.area(f"m{month}.month_spend")
             value = sum(
                 row_money for row_money, each in zip(money[month], rows, strict=True)
-                if name and str(each["team"]).casefold() == name.casefold()
+                if str(each["team"]).casefold() == name.casefold()
             )  # fmt: skip
             found.append(value)
             put(
                 row,
                 _FIRST + month,
-                Raw(f'=IF($B${number}="",0,SUMPRODUCT(({names}=$B${number})*{area}))', value),
+                Raw(f"=IF(LEN($B${number})<2,0,SUMPRODUCT(({names}=$B${number})*{area}))", value),
                 styles["r_calc0"],
             )
         by_team.append(found)
         put(row, _TOTAL, Raw(_across(row), sum(found)), styles["r_calc0"])
     others = [sums[month] - sum(team[month] for team in by_team) for month in range(MONTH_COUNT)]
     beyond = [0.0 if len(teams) <= TEAM_COUNT else other for other in others]
-    label = f'=IF(MAX({numbers})>$A${OTHER_ROW},{quoted(words["other_teams"])},"")'
-    put(OTHER_ROW, _LABEL, Raw(label, words["other_teams"] if len(teams) > TEAM_COUNT else ""), styles["r_text"])
+    label = f'=IF(MAX({numbers})>$A${OTHER_ROW},{quoted(words["other_teams"])},"{NO_NAME}")'
+    put(OTHER_ROW, _LABEL, Raw(label, words["other_teams"] if len(teams) > TEAM_COUNT else NO_NAME), styles["r_text"])
     for month in range(MONTH_COUNT):
         area, column = grid.area(f"m{month}.month_spend"), letters(_FIRST + month)
         listed = f"${column}${TEAM_ROW + 1}:${column}${OTHER_ROW}"
@@ -277,8 +278,8 @@ def _chart_data(book: PlanBook, last: int, words: Any) -> None:
         for place in range(SHOWN_CARDS):
             row, order = first + place, order_cell(place).partition("!")[2]
             at = used[place] if place < len(used) else None
-            name = f'=IF({order}=0,"",INDEX(Plan_Cards_List,{order}))'
-            put(row, _LABEL, Raw(name, "" if at is None else book.card_rows[at]["name"]), styles["r_text"])
+            name = f'=IF({order}=0,"{NO_NAME}",INDEX(Plan_Cards_List,{order}))'
+            put(row, _LABEL, Raw(name, NO_NAME if at is None else book.card_rows[at]["name"]), styles["r_text"])
             for month in range(MONTH_COUNT):
                 column = letters(_FIRST + month)
                 area = f"${column}${source + 1}:${column}${source + CARD_COUNT}"
@@ -286,8 +287,8 @@ def _chart_data(book: PlanBook, last: int, words: Any) -> None:
                 put(row, _FIRST + month, Raw(f"=IF({order}=0,0,INDEX({area},{order}))", value), styles["r_calc0"])
         row, more = first + SHOWN_CARDS, len(used) > SHOWN_CARDS
         order = order_cell(SHOWN_CARDS).partition("!")[2]
-        label = f'=IF({order}=0,"",{quoted(words["other_cards"])})'
-        put(row, _LABEL, Raw(label, words["other_cards"] if more else ""), styles["r_text"])
+        label = f'=IF({order}=0,"{NO_NAME}",{quoted(words["other_cards"])})'
+        put(row, _LABEL, Raw(label, words["other_cards"] if more else NO_NAME), styles["r_text"])
         for month in range(MONTH_COUNT):
             column = letters(_FIRST + month)
             area = f"${column}${source + 1}:${column}${source + CARD_COUNT}"

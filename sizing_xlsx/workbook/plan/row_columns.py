@@ -33,7 +33,7 @@ def typed(book: PlanBook) -> list[Column]:
     def column(key: str) -> Column:
         def formula(at: At) -> str:
             cell = at(f"jobs.{key}")
-            return f'=IFERROR(IF({cell}="","",{cell}),"{error}")'
+            return f'=IFERROR(IF(SUBSTITUTE({cell}," ","")="","",{cell}),"{error}")'
 
         return Column(f"typed.{key}", book.states.label(key), "as typed", formula, lambda row: row[f"jobs.{key}"])
 
