@@ -278,3 +278,10 @@ def test_a_wrong_setting_is_refused(options: Mapping[str, Any], says: str) -> No
 def test_an_unknown_column_is_refused() -> None:
     with pytest.raises(TypeError, match="modell is no column of a plan"):
         planned({**LORA, "modell": "x"})
+
+
+def test_a_load_of_exactly_one_card_needs_one() -> None:
+    whole = {**SIZED, "sized_hours": 60, "runs_per_month": 10}  # 720 hours, with a fifth on top, of a month of 30 days
+    found = next(card for card in planned(whole).cards if card.name == L4)
+    assert found.card_hours[0] > 720
+    assert found.cards_at_once[0] == 1

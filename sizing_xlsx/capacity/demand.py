@@ -6,8 +6,9 @@ from ..effort.hours import hours_per_day
 from ..effort.own import hours_per_year, one_year
 from ..formula.declare import Constant, Input, Number, Whole, check, term
 from ..formula.primitives import floor, given, maximum, minimum, when
+from ..memory.shared.limits import rounding_guard
 
-__all__ = ["hours_per_day", "hours_per_year", "one_year"]
+__all__ = ["hours_per_day", "hours_per_year", "one_year", "rounding_guard"]
 
 _MOST = 1e300
 months_per_year = Constant(12, "count", "Months of a year", "definition", "definition")
@@ -59,15 +60,15 @@ def machine_hours(billed_gpu_hours: Any, gpu_count: Any) -> Any:
 
 
 @term("count")
-def at_once_needed(runs_per_month: Any, machine_hours: Any, usual_month_hours: Any) -> Any:
+def at_once_needed(runs_per_month: Any, machine_hours: Any, usual_month_hours: Any, rounding_guard: Any) -> Any:
     """Runs side by side without which a month's runs do not end within the month."""
-    return 0 - floor(0 - runs_per_month * machine_hours / usual_month_hours)
+    return 0 - floor(rounding_guard - runs_per_month * machine_hours / usual_month_hours)
 
 
 @term("count")
-def at_once_most(runs_per_month: Any) -> Any:
+def at_once_most(runs_per_month: Any, rounding_guard: Any) -> Any:
     """Runs that a month has at all."""
-    return 0 - floor(0 - runs_per_month)
+    return 0 - floor(rounding_guard - runs_per_month)
 
 
 @term("count")

@@ -41,14 +41,42 @@ from ..effort.rent import (
 from ..formula.declare import Constant, Input, Number, term
 from ..formula.primitives import either, floor, given, maximum, when
 from ..memory.shared.card import gpu_choice, gpu_row
+from ..memory.shared.limits import rounding_guard
 
 __all__ = [
-    "billed_price", "billing_choice", "billing_row", "break_even_utilisation", "cards_per_working",
-    "fixed_per_owned_hour", "gpu_choice", "gpu_row", "hours_per_day", "hours_per_year", "least_duration", "least_price",
-    "one_year", "own_price_per_gpu_hour", "own_system_kw", "owned_cost", "owned_hours",
-    "owned_years", "power_per_gpu_hour", "power_price", "power_usage_effectiveness", "price_discount",
-    "purchase_price", "purchase_total", "reserved_discount", "saved_per_hour", "spare_cards", "spot_discount",
-    "system_kw", "system_power_factor", "upkeep_share", "watts_per_kilowatt",
+    "billed_price",
+    "billing_choice",
+    "billing_row",
+    "break_even_utilisation",
+    "cards_per_working",
+    "fixed_per_owned_hour",
+    "gpu_choice",
+    "gpu_row",
+    "hours_per_day",
+    "hours_per_year",
+    "least_duration",
+    "least_price",
+    "one_year",
+    "own_price_per_gpu_hour",
+    "own_system_kw",
+    "owned_cost",
+    "owned_hours",
+    "owned_years",
+    "power_per_gpu_hour",
+    "power_price",
+    "power_usage_effectiveness",
+    "price_discount",
+    "purchase_price",
+    "purchase_total",
+    "reserved_discount",
+    "rounding_guard",
+    "saved_per_hour",
+    "spare_cards",
+    "spot_discount",
+    "system_kw",
+    "system_power_factor",
+    "upkeep_share",
+    "watts_per_kilowatt",
 ]  # fmt: skip
 
 _MOST = 1e300
@@ -63,9 +91,9 @@ floor_card_hours = Input(
 
 
 @term("count")
-def floor_cards(least_average: Any) -> Any:
+def floor_cards(least_average: Any, rounding_guard: Any) -> Any:
     """Cards that every month has work for: the average of the quietest, rounded up."""
-    return 0 - floor(0 - least_average)
+    return 0 - floor(rounding_guard - least_average)
 
 
 @term("count")

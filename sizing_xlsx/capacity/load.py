@@ -5,9 +5,10 @@ from typing import Any
 from ..effort.hours import hours_per_day, today_date
 from ..formula.declare import Input, Number, term
 from ..formula.primitives import either, floor, given, maximum, minimum
+from ..memory.shared.limits import rounding_guard
 from .month import days_in_month, month_day, next_month_day
 
-__all__ = ["days_in_month", "hours_per_day", "month_day", "next_month_day", "today_date"]
+__all__ = ["days_in_month", "hours_per_day", "month_day", "next_month_day", "rounding_guard", "today_date"]
 
 card_hours = Input("hours", Number(0, 1e300), 0, "Card hours", "Of all jobs on the card in the month.")
 largest_need = Input(
@@ -29,9 +30,9 @@ def average_cards(card_hours: Any, month_hours: Any) -> Any:
 
 
 @term("count")
-def cards_at_once(average_cards: Any, largest_need: Any) -> Any:
+def cards_at_once(average_cards: Any, largest_need: Any, rounding_guard: Any) -> Any:
     """Cards needed at once: the average load rounded up, and at least what the largest job holds."""
-    return maximum(0 - floor(0 - average_cards), largest_need)
+    return maximum(0 - floor(rounding_guard - average_cards), largest_need)
 
 
 @term("count")

@@ -173,7 +173,8 @@ def _cards(book: PlanBook, last: int, words: Any) -> None:
             cells = {"card_hours": here, "month_hours": month_cell("month_hours", month)}
             average = sheet_formula(load.trees["average_cards"], cells.__getitem__)[1:]
             most = f"SUMPRODUCT(MAX(({on}=$B${number})*{held}))"
-            pieces = {"average_cards": f"({average})", "largest_need": most}
+            guard = book.constant("rounding_guard", load.constants["rounding_guard"])
+            pieces = {"average_cards": f"({average})", "largest_need": most, "rounding_guard": guard}
             formula = sheet_formula(load.trees["cards_at_once"], pieces.__getitem__)
             put(PEAK_ROW + at, _FIRST + month, Raw(formula, values["cards_at_once"]), styles["r_calc0"])
         put(
