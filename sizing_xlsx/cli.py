@@ -128,6 +128,12 @@ def _parser(command: str) -> Parser:
 
         catalogue_command.add(catalogue)
 
+    plan = commands.add_parser("plan", help="plan a list of jobs: cards, hours and money by month; or as a workbook")
+    if command == "plan":
+        from . import plan_command
+
+        plan_command.add(plan)
+
     function = commands.add_parser("function", help="list the Excel functions, tell what one is, or compute a call")
     if command == "function":
         from . import function_command

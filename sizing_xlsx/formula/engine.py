@@ -139,6 +139,8 @@ def _namespace(job: Job, keys: Iterable[str]) -> dict[str, Any]:
         "round_up": PRIMITIVES["round_up"].compute,
         "round_down": PRIMITIVES["round_down"].compute,
         "round_": PRIMITIVES["round"].compute,
+        "month_start": PRIMITIVES["month_start"].compute,
+        "month_after": PRIMITIVES["month_after"].compute,
     }
     for key in keys:
         for table, column in ranges_in(job.trees[key]):

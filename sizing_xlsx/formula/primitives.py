@@ -62,6 +62,14 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and bool(value == value)  # NaN, the absent value of a column, is not
 
 
+def _month(day: float, further: int) -> float:
+    from .domains import date_of, day_of
+
+    start = date_of(int(day))
+    months = start.year * 12 + start.month - 1 + further
+    return float(day_of(start.replace(year=months // 12, month=months % 12 + 1, day=1)))
+
+
 def _root(room: float, slope: float, curvature: float) -> float:
     return float(2 * room / (slope + max(0, slope**2 + 2 * curvature * room) ** 0.5))
 
@@ -120,6 +128,20 @@ PRIMITIVES: dict[str, Primitive] = {
         1,
     ),
     "join": Primitive("''.join(({*},))", "", "{*&}", "{*}", lambda *parts: "".join(parts), (2,), 1),
+    "month_start": Primitive(
+        "month_start({0})",
+        "",
+        "DATE(YEAR({0}),MONTH({0}),1)",
+        "first day of the month of {0}",
+        lambda day: _month(day, 0),
+    ),
+    "month_after": Primitive(
+        "month_after({0})",
+        "",
+        "DATE(YEAR({0}),MONTH({0})+1,1)",
+        "first day of the month after that of {0}",
+        lambda day: _month(day, 1),
+    ),
     "shown": Primitive(
         "({1} if {0} else {2})",
         "where({0}, {1}, nan)",
@@ -233,6 +255,16 @@ def round_down(value: Any, digits: int) -> Any:
 def rounded(value: Any, digits: int) -> Any:
     """Rounded, half away from zero, for display."""
     return _digits("round", value, digits, value.unit if isinstance(value, Expr) else None)
+
+
+def month_start(day: Any) -> Any:
+    """The first day of a day's month; days as sheets count them."""
+    return _alike("month_start", (day,))
+
+
+def month_after(day: Any) -> Any:
+    """The first day of the month after that of a day; days as sheets count them."""
+    return _alike("month_after", (day,))
 
 
 def fixed(value: Any, digits: int) -> Any:

@@ -11,12 +11,14 @@ planning.fewest_cards(full, base_model="meta-llama/Llama-3.1-70B")
 planning.launch_text(full, sharding_stage="ZeRO-3", gpu_count=8)
 planning.cheapest_set(planning.card_sets(serving, base_model="Qwen/Qwen3-32B", concurrent_users=50))
 planning.largest_model(planning.every_model(serving, gpu_choice="NVIDIA L40S"))
+planning.capacity_plan([{"name": "Tone", "job_kind": "LoRA", "base_model": "Qwen/Qwen2.5-7B", ...}], today="2026-08-17")
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .capacity import CapacityPlan, CardPlan, Offer, PlanCard, PlanRow, capacity_plan
 from .compare import Card, cheapest_that_fits, every_card, smallest_that_fits
 from .crossover import Need, Room, needs, rooms, starts_at
 from .launch import launch_config, launch_text, write_launch_config
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
     from ..formula.job import Job
 
 __all__ = [
-    "QUESTIONS", "Card", "Need", "Pulled", "Room", "Served", "Shared", "answer", "card_sets", "cheapest_set",
-    "cheapest_that_fits", "every_card", "every_model", "fewest_cards", "first_that_fits", "highest", "largest_model",
-    "launch_config", "launch_text", "levers_of", "needs", "pull", "questions", "rooms", "shared_among", "smallest_set",
+    "QUESTIONS", "CapacityPlan", "Card", "CardPlan", "Need", "Offer", "PlanCard", "PlanRow", "Pulled", "Room",
+    "Served", "Shared", "answer", "capacity_plan", "card_sets", "cheapest_set", "cheapest_that_fits", "every_card",
+    "every_model", "fewest_cards", "first_that_fits", "highest", "largest_model", "launch_config", "launch_text",
+    "levers_of", "needs", "pull", "questions", "rooms", "shared_among", "smallest_set",
     "smallest_that_fits", "starts_at", "write_launch_config",
 ]  # fmt: skip
 

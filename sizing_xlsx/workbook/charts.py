@@ -187,6 +187,33 @@ def state_by_size(
     return chart
 
 
+def by_month(
+    workbook: Workbook,
+    look: Look,
+    *,
+    title: CellRef,
+    y_title: str,
+    categories: RangeRef,
+    parts: Sequence[Bars],
+    stacked: bool,
+    layout: str = "by_month",
+) -> Chart:
+    """Columns, one a month, stacked by part or a group of parts side by side."""
+    settings = look["charts"][layout]
+    kind = {"type": "column", "subtype": "stacked"} if stacked else {"type": "column"}
+    chart = _new(workbook, _ColumnChart, kind)
+    for at, part in enumerate(parts):
+        token = settings["colours"][at % len(settings["colours"])]
+        shown = {"fill": {"color": colour(look, token)}, "border": {"color": colour(look, "white"), "width": 0.5}}
+        chart.add_series(
+            {"name": part.name, "categories": categories, "values": part.values, "gap": settings["gap"], **shown}
+        )
+    chart.set_x_axis({**_axis(look, token="ink", form="month"), "text_axis": True})
+    chart.set_y_axis(_axis(look, title=y_title, grid=True, minimum=0))
+    _dress(chart, look, title, settings["plot"])
+    return chart
+
+
 def total_by(
     workbook: Workbook,
     look: Look,

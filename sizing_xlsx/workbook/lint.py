@@ -35,7 +35,7 @@ ALLOWED_FUNCTIONS = frozenset(
     ("IF", "AND", "OR", "NOT", "MIN", "MAX", "SUM", "SUMPRODUCT", "SUMIF", "ABS", "ROUND", "ROUNDUP",
      "ROUNDDOWN", "INT", "INDEX", "CHOOSE", "MATCH", "COUNT", "COUNTIF", "COUNTIFS", "AVERAGE", "MEDIAN",
      "LARGE", "SMALL", "RANK", "ISNUMBER", "ISBLANK", "ISTEXT", "N", "NA", "IFERROR", "FIXED", "LEFT",
-     "MID", "LEN", "FIND", "LOWER", "SUBSTITUTE", "YEAR", "MONTH", "DAY")
+      "MID", "LEN", "FIND", "LOWER", "SUBSTITUTE", "DATE", "YEAR", "MONTH", "DAY")
 )  # fmt: skip
 _BANNED = {
     **dict.fromkeys(("NOW", "TODAY", "RAND", "RANDBETWEEN", "CELL", "INFO"), "is volatile"),

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..formula.declare import Whole
 from ..formula.expression import Expr, lift
 from ..formula.primitives import choose, dated, fixed, joined, when
+
+if TYPE_CHECKING:
+    from ..formula.job import Job
 
 _SLOT = re.compile(r"\{([a-z0-9_]+)(?::([0-4]|%[0-4]?|[BM][0-4]|D))?\}")
 _BRACE = re.compile(r"\{([a-z_]+)\}")
@@ -68,6 +72,26 @@ def spelled(text: str, /, **formulas: str) -> str:
     pieces = _BRACE.split(text)  # words and names in turn
     said = [formulas[piece] if at % 2 else quoted(piece) for at, piece in enumerate(pieces) if piece]
     return "&".join(said) or '""'
+
+
+def check_words(job: Job, message: str, label_of: Callable[[str], str]) -> str:
+    """A check's message for a template: labels in place of names, as many decimals as it says, no quotes."""
+
+    def slot(found: re.Match[str]) -> str:
+        declared = job.inputs.get(found[1])
+        word = declared is not None and isinstance(declared.domain, Whole) and declared.domain.word
+        unit = job.unit_of(found[1])
+        if unit == "text" or word:
+            return f"{{{found[1]}}}"
+        return f"{{{found[1]}:{'D' if unit == 'date' else found[2] or '0'}}}"
+
+    def label(found: re.Match[str]) -> str:
+        known = found[0] in job.inputs or found[0] in job.terms
+        return label_of(found[0]) if known else found[0]
+
+    text = re.sub(r"(?<![\w{])[a-z]+(?:_[a-z0-9]+)+(?![\w}:!])", label, message)
+    text = re.sub(r"\{([a-z0-9_]+)(?:![a-z])?(?::,?\.([0-4])f)?\}", slot, text)
+    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def _plain(piece: str, text: str) -> str:

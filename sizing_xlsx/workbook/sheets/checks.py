@@ -7,7 +7,6 @@ others and count apart.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from ..inputs import fault_formulas
 from ..jobtable import NOT_GIVEN
 from ..scenarios import AS_TYPED, CHOICE, KEYS, NAMED, input_area
 from ..styles import HIDDEN
-from ..words import filled, quoted, sentence, spelled
+from ..words import check_words, filled, quoted, sentence, spelled
 
 if TYPE_CHECKING:
     from ...formula.job import Job
@@ -248,22 +247,7 @@ def _told(book: Book, message: str) -> str:
 
 def shown_message(book: Book, message: str) -> str:
     """A check's message for a template: labels in place of names, as many decimals as it says, no quotes."""
-
-    def slot(found: re.Match[str]) -> str:
-        declared = book.job.inputs.get(found[1])
-        word = declared is not None and isinstance(declared.domain, Whole) and declared.domain.word
-        unit = book.job.unit_of(found[1])
-        if unit == "text" or word:
-            return f"{{{found[1]}}}"
-        return f"{{{found[1]}:{'D' if unit == 'date' else found[2] or '0'}}}"
-
-    def label(found: re.Match[str]) -> str:
-        known = found[0] in book.job.inputs or found[0] in book.job.terms
-        return book.label_of(found[0]) if known else found[0]
-
-    text = re.sub(r"(?<![\w{])[a-z]+(?:_[a-z0-9]+)+(?![\w}:!])", label, message)
-    text = re.sub(r"\{([a-z0-9_]+)(?:![a-z])?(?::,?\.([0-4])f)?\}", slot, text)
-    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    return check_words(book.job, message, book.label_of)
 
 
 def open_warnings(book: Book) -> list[str]:

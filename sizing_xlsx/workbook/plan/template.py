@@ -1,0 +1,36 @@
+"""Reading the template of the capacity plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from ...paths import templates_folder
+from ..template import read_toml
+
+NAME = "plan"
+
+
+class Opening(NamedTuple):
+    """What a plan opens on, in Python as in its workbook."""
+
+    inputs_of_plan: Mapping[str, Any]
+    cards: Sequence[Mapping[str, Any]]
+    offers: Sequence[Mapping[str, Any]]
+    inputs: Mapping[str, Mapping[str, Any]]  # of each kind of job
+    states: Mapping[str, str]
+
+
+def load_plan_template() -> dict[str, Any]:
+    """The template of the plan's workbook, with the words that all workbooks share."""
+    path = templates_folder() / f"{NAME}.toml"
+    return {**read_toml(path), "book": read_toml(path.with_name("book.toml"))}
+
+
+@cache
+def opening() -> Opening:
+    """What a plan opens on."""
+    template = read_toml(templates_folder() / f"{NAME}.toml")
+    inputs = {kind: words["inputs"] for kind, words in template["kinds"].items()}
+    return Opening(template["opens"], template["cards"], template["offers"], inputs, template["states"])
