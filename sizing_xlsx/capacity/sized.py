@@ -45,6 +45,7 @@ from ..memory.shared.card import (
     outside_pytorch_gb,
     used_by_others_gb,
 )
+from ..memory.shared.published import published_others_gb
 from ..memory.shared.verdict import capacity_available, others_beside_total_gb, total_reserved_gb, verdict_code
 
 __all__ = [
@@ -52,7 +53,7 @@ __all__ = [
     "capacity_available", "capacity_known", "card_rent", "dataset_gb", "engineering_cost", "engineering_days",
     "engineering_rate", "engineering_rate_usd", "failed_share", "gpu_choice", "gpu_count", "gpu_row",
     "gpu_usable_capacity_gb", "idle_share", "other_tenants_gb", "others_beside_total_gb", "outside_pytorch_gb",
-    "paid_engineering_rate", "paid_storage_price", "paid_transfer_price", "paid_use", "price_discount",
+    "paid_engineering_rate", "paid_storage_price", "paid_transfer_price", "paid_use", "price_discount", "published_others_gb",
     "reserved_discount", "reserved_utilisation", "spot_discount", "storage_cost", "storage_months", "storage_price",
     "storage_price_usd", "total_reserved_gb", "transfer_cost", "transfer_gb", "transfer_price", "transfer_price_usd",
     "used_by_others_gb", "verdict_code",
