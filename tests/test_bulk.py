@@ -28,12 +28,12 @@ pytest.importorskip("msgspec", reason="msgspec is not installed: pip install 'si
 
 from sizing_xlsx import bulk
 from sizing_xlsx.bulk import blocks
-from sizing_xlsx.bulk.layout import JOBS, RESULTS, Layout
+from sizing_xlsx.bulk.layout import RESULTS, Layout
 from sizing_xlsx.bulk.rows import Packed
 from sizing_xlsx.cli import main
 from sizing_xlsx.formula.declare import Choice
 from sizing_xlsx.formula.domains import typed
-from sizing_xlsx.jobs import job
+from sizing_xlsx.jobs import JOBS, job
 
 MORE = (*RESULTS, "largest_batch_size", "capacity_available", "traced_total_reserved_gb", "per_gpu_peak_allocated_gb")
 WRONG = ("abc", "-1", "1e999", "nan", "12%", "4.5", "TRUE", "0", "Adam ", " 8 ", "4.0", "1E+02", "1_000", "9" * 30, "é")

@@ -631,12 +631,21 @@ def pool(name: str) -> list[dict[str, Any]]:
     if "sharding_stage" in job.inputs:
         shared = {"gpu_count": 8, "base_model": "meta-llama/Llama-3.1-8B"}
         found += [worked | shared | {"sharding_stage": stage} for stage in job.choices("sharding_stage")[1:]]
+        found.append(worked | shared | {"gpu_count": 32, "sharding_stage": "FSDP hybrid shard"})
         large_model = {"gpu_count": 8, "base_model": "meta-llama/Llama-3.1-70B"}
         found.append(worked | small | large_model | {"sharding_stage": "FSDP full shard"})
     if name == "lora":
         found.append(worked | large_model | {"lora_rank": 1024, "sharding_stage": "ZeRO-2"})
+        fsdp = worked | shared | {"sharding_stage": "FSDP full shard"}
+        found += [fsdp | checkpointed | {"training_stack": stack} for stack in job.choices("training_stack")]
     if name == "full":
         experts = {"base_model": "mistralai/Mixtral-8x7B-v0.1", "gpu_count": 8, "expert_parallel": 2}
+        found += [worked | {key: change[key] for key in change.keys() & job.inputs.keys()} for change in _families()]
+        alone = {"gpu_count": 1, "sharding_stage": "None", "base_model": "TinyLlama/TinyLlama-1.1B-Chat-v1.0"}
+        alone |= {"vocabulary_size_override": 262_144}
+        kernels = job.choices("loss_kernel")
+        found += [worked | alone | {"batch_size": 32, "sequence_length": 2048, "loss_kernel": key} for key in kernels]
+        found.append(worked | {"training_recipe": "fp32 AdamW", "compute_precision": "fp32"})
         found += [worked | experts, worked | {"base_model": "mistralai/Mistral-7B-v0.1", "sequence_length": 8192}]
         narrow = {"mlp_width_override": 128, "attention_heads_override": 1, "kv_heads_override": 1}
         narrow |= {"head_dimension_override": 16, "training_recipe": "fp32 AdamW", "optimizer_step": "fused"}
@@ -645,7 +654,8 @@ def pool(name: str) -> list[dict[str, Any]]:
         })  # fmt: skip
         offloads = job.choices("state_offload")[1:]
         found += [worked | {"sharding_stage": "ZeRO-3", "state_offload": offload} for offload in offloads]
-    return found
+    rules = job.scalar(job.fault_rules)
+    return [inputs for inputs in found if all(rules(**inputs))]
 
 
 @pytest.fixture(params=ENGINES)
@@ -831,11 +841,18 @@ def test_one_change_of_a_constant(
 
 
 def columns_of(name: str) -> list[tuple[str, str]]:
-    """Each number column of a job's own tables, whether or not a term looks into it."""
+    """Each number column of a job's own tables, whether or not a term looks into it.
+
+    Full fine-tuning shares its tables with adapters, where the others are looked at.
+    """
     job = made_once(name)
-    used = {table for table, _ in looked_up(job)}
+    found = set(looked_up(job))
+    used = {table for table, _ in found}
     return [
-        (table, column) for table in sorted(used) for column, unit in job.tables[table].units.items() if unit != "text"
+        (table, column)
+        for table in sorted(used)
+        for column, unit in job.tables[table].units.items()
+        if unit != "text" and (name != "full" or (table, column) in found)
     ]
 
 
@@ -854,7 +871,8 @@ UNUSED_COLUMNS = {
 UNUSED_COLUMNS |= {("models", "moe_layer_count"), ("models", "full_layer_count")}
 # Eager attention has no traced formula but where a form has no other.
 UNUSED_COLUMNS |= {("layer_forms", f"eager_{width}") for width in ("q", "o", "nh_rope", "nh_S")}
-UNUSED_COLUMNS |= {("stacks", "traced_nf4")}  # what is warned of
+UNUSED_COLUMNS |= {("stacks", "traced_nf4"), ("recipes", "traced")}  # what is warned of
+UNUSED_COLUMNS |= {("recipes", f"runs_{by}") for by in ("ddp", "fsdp", "zero_1_2", "zero_3")}  # which launcher starts it
 # Parts of forms of which the catalogue has no model (shared experts, positions a layer, fp32 between layers); steps do.
 UNUSED_COLUMNS |= {("layer_forms", part) for part in ("shared_d", "rope_layer_S_hd", "boundary_d", "lowest_boundary_d")}
 ONLY_IN = {
@@ -865,6 +883,18 @@ ONLY_IN = {
     ("training", "attention_kernels", "keeps_masks"),
     ("training", "attention_kernels", "score_bytes"),
     ("training", "attention_kernels", "traced"),
+    # full fine-tuning: without images; windows and masks are what its rules, names and warnings look at
+    *(
+        ("full", "models", key)
+        for key in (
+            "vision_linear_parameters", "image_tokens", "sliding_window", "plain_linears", "full_period", "full_offset"
+        )
+    ),
+    ("full", "attention_kernels", "keeps_masks"),
+    *(("full", "loss_kernels", f"{part}_logit_bytes") for part in ("backward", "fused")),  # forward holds as many or more
+    ("full", "stacks", "fused_logit_bytes"),
+    ("full", "compute_precisions", "half_type"),
+    ("full", "full_forms", "layer_rope"),  # of latent attention, whose layers never set the peak of the pool
     # which 16-bit type is computed in matters for a base that is stored in one
     ("training", "compute_precisions", "half_type"),
 }
@@ -872,9 +902,12 @@ ALL_COLUMNS = [(name, *place) for name in JOBS for place in columns_of(name)]
 
 
 # Switches that say what a job has at all: turned round they leave it without a module to train.
-POINTERS = {("layer_forms", "framework_row")}  # numbers of rows: all are taken away, for others would point anywhere
+# Numbers of rows: where there is one it is taken away, or made the first, for others would point anywhere.
+POINTERS = {("layer_forms", "framework_row"): 0, ("full_forms", "fp32_row"): 1}
 GATES = {("adapter_methods", "modules"), ("adapter_methods", "low_rank"), ("layer_forms", "slot_shared")}
 GATES |= {("currencies", "dollar")}  # a dollar that is none has no rate
+# What turned round refuses the worked job or what its pool is made of: whole nodes, copies, what can be offloaded.
+GATES |= {("sharding_stages", "hybrid"), ("sharding_stages", "copies"), ("offloads", "parameters")}
 
 
 @pytest.mark.parametrize(("name", "table", "column"), ALL_COLUMNS, ids=["-".join(place) for place in ALL_COLUMNS])
@@ -883,7 +916,7 @@ def test_one_change_of_a_table_column(name: str, table: str, column: str, books:
     old = made_once(name).tables[table]
     # Switches of 0 and 1 change places; shapes stay whole.
     if (table, column) in POINTERS:
-        new_values = [0 for _ in old.columns[column]]
+        new_values = [POINTERS[table, column] if value else value for value in old.columns[column]]
     elif set(old.columns[column]) <= {0, 1}:
         new_values = [1 - value for value in old.columns[column]]
     else:

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from ..formula.domains import nearest
 from ..formula.job import Job
-from ..jobs import QUESTIONS, WORKED, ask, plain_job
+from ..jobs import JOBS, QUESTIONS, ask, plain_job
 from ..presets.catalogue import Presets, load_presets
 from ..presets.names import shown
 
 RESULTS = ("fit_verdict", "peak_allocated_gb", "total_reserved_gb", "headroom_gb", "run_hours", "rent_cost")
-JOBS = tuple(WORKED)
 
 
 class Layout(NamedTuple):

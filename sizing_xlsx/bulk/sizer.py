@@ -10,9 +10,10 @@ from ..formula import domains
 from ..formula.expression import names_in
 from ..formula.job import Job, names_of
 from ..formula.vector import evaluated
+from ..jobs import JOBS
 from ..presets.catalogue import Presets
 from .cells import MOST_REMEMBERED, Reader, given
-from .layout import JOBS, Layout, known_job, made, questions_in
+from .layout import Layout, known_job, made, questions_in
 from .rows import Array, Column, Rows
 
 

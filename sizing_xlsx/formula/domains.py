@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,11 @@ def typed(text: str) -> int | float | str:
 
 
 def day_of(value: Any) -> Any:
-    """A date, or a text such as 2026-08-17, as sheets count days; all else as it is."""
+    """A date, the midnight of one, or a text such as 2026-08-17, as sheets count days; all else as it is."""
+    if type(value).__name__ == "datetime64":  # NumPy's
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, datetime) and value == value and value == datetime.combine(value.date(), time()):
+        value = value.date()
     if isinstance(value, str):
         try:
             value = date.fromisoformat(value.strip())

@@ -290,6 +290,8 @@ def _number_column(job: Job, key: str, value: Any) -> np.ndarray[Any, Any]:
         raise ValueError(f"{key} is of type {kind}; it must be one number, or a list or array with one a job")
     if _dimensions(value) != 1:
         raise ValueError(f"{key} has {_dimensions(value)} dimensions; a column has one")
+    if isinstance(domain, Whole) and domain.day and np.asarray(value).dtype.kind in "MO":
+        value = [domains.day_of(item) for item in value]
     try:
         raw = np.asarray(value)
         items = list(value) if isinstance(value, (list, tuple)) else []

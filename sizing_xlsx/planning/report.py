@@ -71,7 +71,7 @@ def stages_text(found: Sequence[dict[str, Any]]) -> str:
 
 def _way(shared: Shared) -> str:
     where = "on one node of eight" if shared.on_one_node else "over more than one node of eight"
-    return f"{shared.cards} cards, {shared.stage}, {where}"
+    return f"{shared.cards} card{'s' if shared.cards > 1 else ''}, {shared.stage}, {where}"
 
 
 def _shown(value: float | None, digits: int) -> str:

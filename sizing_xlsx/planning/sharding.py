@@ -29,18 +29,40 @@ class Shared(NamedTuple):
 def shared_among(job: Job, counts: Sequence[int] = COUNTS, **inputs: Any) -> list[Shared]:
     """The job at each count and stage that its degrees of parallelism allow, stage by stage; inputs as in Job.size().
 
-    An offload that a stage does not have leaves the stage out. Raises ValueError for an input that is wrong.
+    An offload that a stage does not have leaves the stage out. Raises ValueError for an input that is wrong, and for
+    a job that no count and stage can be.
     """
+    found, broken = _tried(job, counts, inputs)
+    if not found:
+        raise ValueError(_refused(job, counts, inputs, broken))
+    return found
+
+
+def _tried(job: Job, counts: Sequence[int], inputs: dict[str, Any]) -> tuple[list[Shared], set[str]]:
+    """The crossings that can be, and the rules that all the others break."""
     job.accepted(inputs)
-    found: list[Shared] = []
+    rules = job.rules_of(_RESULTS)
+    found, broken = list[Shared](), set(rules)
     for stage in STAGES:
         for cards in counts:
-            changed = {**inputs, "sharding_stage": stage, "gpu_count": cards}
-            record = job.record(_RESULTS)(**job.accepted(changed))
-            if record is not None:
-                state, peak, total, verdict, node = (record[key] for key in _RESULTS)
-                found.append(Shared(stage, cards, state, peak, total, verdict, bool(node)))
-    return found
+            accepted = job.accepted({**inputs, "sharding_stage": stage, "gpu_count": cards})
+            record = job.record(_RESULTS)(**accepted)
+            if record is None:
+                kept = job.scalar(rules)(**accepted)
+                broken &= {rule for rule, value in zip(rules, kept, strict=True) if not value}
+                continue
+            state, peak, total, verdict, node = (record[key] for key in _RESULTS)
+            found.append(Shared(stage, cards, state, peak, total, verdict, bool(node)))
+    return found, broken
+
+
+def _refused(job: Job, counts: Sequence[int], inputs: dict[str, Any], broken: set[str]) -> str:
+    """Why no crossing can be: the rule that each breaks, else what the last one breaks."""
+    last = {**inputs, "sharding_stage": STAGES[-1], "gpu_count": max(counts)}
+    rules = job.rules_of(_RESULTS)
+    kept = dict(zip(rules, job.scalar(rules)(**job.accepted(last)), strict=True))
+    rule = next((rule for rule in rules if rule in broken), None) or next(rule for rule in rules if not kept[rule])
+    return job.contradiction(rule, last)
 
 
 def first_that_fits(found: Sequence[Shared]) -> Shared | None:
@@ -56,9 +78,12 @@ def fewest_cards(job: Job, most: int = COUNTS[-1], **inputs: Any) -> Shared | No
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ValueError(f"most is {most!r}; it must be a whole number of cards from 1")
-    job.accepted(inputs)
+    possible, broken = False, set(job.rules_of(_RESULTS))
     for start in range(1, most + 1, _BLOCK):
-        counts = range(start, min(start + _BLOCK, most + 1))
-        if found := first_that_fits(shared_among(job, counts, **inputs)):
+        tried, also = _tried(job, range(start, min(start + _BLOCK, most + 1)), inputs)
+        possible, broken = possible or bool(tried), broken & also
+        if found := first_that_fits(tried):
             return found
+    if not possible:
+        raise ValueError(_refused(job, (most,), inputs, broken))
     return None
