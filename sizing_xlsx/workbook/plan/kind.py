@@ -39,7 +39,7 @@ class Kind:
         job, spec = self.job, book.template["kinds"][kind]
         self.row_inputs = [kinds.input_of(kind, column) for column in kinds.COLUMNS[kind]]
         self.settings = [*spec["blank"], *spec["common"]]
-        self.opened = {**job.defaults(), **spec["inputs"], **kinds.FIXED}
+        self.opened = book.kinds_opened(kind)
         self.on_card, rules = kinds.offer_rules(job), kinds.rules_of(job)
         self.rules = (*[rule for rule in rules if rule not in self.on_card], *self.on_card)
         self.said = {rule: book.states.message(job, rule, job.symbol) for rule in self.rules}
