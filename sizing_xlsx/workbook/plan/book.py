@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeGuard
 
 from ...capacity import kinds
 from ...formula.declare import Choice, Constant, Input
@@ -47,7 +47,7 @@ def is_wrong(job: Job, key: str, typed: Any) -> bool:
     return False
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -201,10 +201,9 @@ class PlanBook(Book):
 
     def _offers(self) -> list[Slot]:
         found = []
-        most = self.graphs.kinds["sized"].inputs["gpu_count"].domain
         for offer in [*self.template["offers"], *[{}] * OFFER_COUNT][:OFFER_COUNT]:
-            card, count, values = self.card_of(offer.get("card", "")), offer.get("cards"), {}
-            right = bool(card["name"]) and _is_number(count) and count == int(count) and most.low <= count <= most.high
+            card, count, values = self.card_of(offer.get("card", "")), day_of(offer.get("cards")), {}
+            right = bool(card["name"]) and not is_wrong(self.graphs.kinds["sized"], "gpu_count", count)
             card = card if right else self.card_of("")
             on = card["name"] or self.job.tables["gpus"].keys[0]
             for name, kind in self.kinds.items():

@@ -127,7 +127,7 @@ class Kind:
     def steady_values(self) -> Values:
         """What no row changes, by symbol."""
         values: Values = {key: constant.value for key, constant in self.job.constants.items()}
-        values |= self.opened | self.figures
+        values |= {**self.opened, **self.figures}
         values |= {key: self.book.settings_value(self.kind, key) for key in (*self.settings, *self.book.shared)}
         for key in self.steady:
             values[key] = value_of(self.trees[key], values, self.job.tables)
