@@ -144,6 +144,23 @@ def test_all_sums_are_the_same_money() -> None:
     assert [row.name for row in found.not_counted] == ["no job"]
 
 
+def test_adapters_over_several_cards_are_sized_card_by_card() -> None:
+    large = {**LORA, "base_model": "Qwen/Qwen2.5-72B", "batch_size": 1, "gpu_choice": H100}
+    job, shards = graphs().kinds["lora"], {**large, "gpu_count": 8, "sharding_stage": "FSDP full shard"}
+    inputs = {**opening().inputs["lora"], **FIXED, **{key: value for key, value in shards.items() if key in job.inputs}}
+    assert one(shards).verdict == job.size(("fit_verdict",), **inputs)["fit_verdict"] == "fits"
+    assert one(shards).hours == job.reference(job.accepted(inputs))["occupied_hours"]
+    assert one({**large, "gpu_count": 8}).verdict == "does not fit"  # without a stage each card holds all of it
+    proposed = one({**large, "gpu_choice": None, "sharding_stage": "FSDP full shard"})
+    assert proposed.counted and proposed.gpu_count > 1
+    whole = one({**large, "gpu_choice": None})
+    offers = [Offer(**offer) for offer in opening().offers]
+    assert {offer.card for offer, cost in zip(offers, whole.offers, strict=True) if cost} == {"NVIDIA B200"}
+    assert one({**LORA, "sharding_stage": "ZeRO-9"}).state.startswith("Sharding stage is ZeRO-9; it must be one of")
+    hybrid = {**LORA, "gpu_choice": H100, "gpu_count": 12, "sharding_stage": "FSDP hybrid shard"}
+    assert one(hybrid).state.startswith("Sharding stage is FSDP hybrid shard with 12 cards and 8 of them a node")
+
+
 def test_the_cheapest_offer_on_which_it_fits_is_proposed() -> None:
     found = one(FULL)
     offers = [Offer(**offer) for offer in opening().offers]
@@ -184,7 +201,7 @@ def test_a_named_card_is_kept_and_a_named_count_too() -> None:
         ({"runs_per_month": -1}, "Runs a month is -1; it must be a number from 0.001"),
         ({"runs_at_once": 0}, "Runs at once is 0; it must be a whole number"),
         ({"first_month": "soon"}, "First month is soon; it must be a date from 2000-01-01 to 2099-12-31, or empty."),
-        ({"deadline_date": "2026-08-03"}, "Deadline is 14 days before Today; it must not be before it."),
+        ({"deadline_date": "2026-08-03"}, "Deadline is 2026-08-03, 14 days before Today 2026-08-17; it must not be"),
         ({"first_month": "2026-12-01", "last_month": "2026-11-30"}, "Last month is before First month"),
         ({"last_month": "2026-08-20"}, "First month, Last month and Deadline leave no day within the plan"),
         ({"batch_size": 4096}, "No offer on the sheet Cards fits"),
@@ -203,7 +220,7 @@ def test_a_wrong_row_says_why_and_is_counted_nowhere(change: Mapping[str, Any], 
 def test_a_deadline_needs_a_today() -> None:
     row = {**LORA, "deadline_date": "2026-12-01"}
     assert one(row).counted
-    assert one(row, today=None).state.startswith("Deadline is entered without Today")
+    assert one(row, today=None).state.startswith("Deadline is 2026-12-01 without Today")
 
 
 def test_a_rule_of_the_job_is_told() -> None:
@@ -230,6 +247,43 @@ def test_money_is_in_one_currency() -> None:
     assert euros.spend == pytest.approx(dollars.spend / 2)
     assert "currency_per_usd" not in one(LORA, settings={"currency_choice": "EUR"}).state
     assert one(LORA, settings={"currency_choice": "EUR"}).state.startswith("Currency is EUR without Currency per USD")
+
+
+def test_amounts_are_in_the_currency_and_empty_ones_are_dollars_at_the_rate() -> None:
+    euros = {"currency_choice": "EUR", "currency_per_usd": 0.5}
+    card = [PlanCard(H100, 3, "2026-08-01")]
+
+    def purchase(card: PlanCard, **settings: Any) -> float:
+        fleet = planned(LORA, cards=[card], offers=[Offer(H100, 1)], settings={**euros, **settings}).cards[0].fleet
+        return float(fleet["paid_purchase_price"])
+
+    assert purchase(PlanCard(H100)) == 30_000 * 0.5  # assumed of any card
+    assert purchase(PlanCard(H100, purchase_usd=32_000)) == 32_000 * 0.5  # assumed of this one
+    assert purchase(PlanCard(H100, purchase_usd=32_000), purchase_price=20_000) == 20_000  # entered for any card
+    assert purchase(PlanCard(H100, None, None, 25_000, 32_000), purchase_price=20_000) == 25_000  # for this one
+    plain = one(LORA, cards=card, offers=[Offer(H100, 1)], settings=euros)
+    entered = one(LORA, cards=card, offers=[Offer(H100, 1)], settings={**euros, "engineering_days": 2})
+    dearer = one(
+        LORA, cards=card, offers=[Offer(H100, 1)], settings={**euros, "engineering_days": 2, "engineering_rate": 700}
+    )
+    assert entered.spend - plain.spend == pytest.approx(2 * 800 * 0.5)
+    assert dearer.spend - plain.spend == pytest.approx(2 * 700)
+    reserved = {"billing_choice": "Reserved", "reserved_discount": 0}
+    full, half = (one(LORA, settings={**reserved, "reserved_utilisation": use}) for use in (1, 0.5))
+    assert half.run_cost == pytest.approx(2 * full.run_cost)  # unused hours of a reservation are paid for
+
+
+def test_a_use_that_is_not_known_is_told_and_buys_nothing() -> None:
+    busy = [{**SIZED, "name": f"job {at}", "gpu_choice": "NVIDIA T4", "sized_peak_gb": 9, "sized_total_gb": 10,
+             "sized_hours": 600} for at in range(4)]  # fmt: skip
+    fleet = planned(*busy, cards=[PlanCard("NVIDIA T4")], offers=[]).cards[0].fleet
+    assert fleet["break_even_utilisation"] == "not known"
+    assert fleet["floor_cards"] > 0 and fleet["cards_bought"] == 0 and fleet["buying_saves"] == 0
+    assert fleet["cards_rented"] > 0
+
+
+def test_a_plan_without_cards_proposes_none() -> None:
+    assert one(LORA, cards=[], offers=[]).state.startswith("No offer on the sheet Cards fits")
 
 
 def test_the_floor_is_bought_where_that_pays() -> None:

@@ -177,6 +177,14 @@ def test_typed_rows_are_planned_as_python_does(opened: Plan) -> None:
         LORA,
         {**LORA, "name": "QLoRA", "recipe": "nf4 / fp4, block 64, no double quant", "lora_rank": 64, "team": "SUPPORT"},
         {**LORA, "name": "Long", "sequence_length": 32_768, "activation_checkpointing": "Off", "team": None},
+        {**LORA, "name": "Two", "gpu_choice": H100, "gpu_count": 2},
+        {
+            **LORA,
+            "name": "Sharded",
+            "base_model": "Qwen/Qwen2.5-72B",
+            "batch_size": 1,
+            "sharding_stage": "FSDP full shard",
+        },
         {**FULL, "gpu_choice": H100},
         {**FULL, "name": "Sixteen", "gpu_count": 16, "sharding_stage": "ZeRO-3", "deadline_date": "2026-12-24"},
         {**TRAINING, "first_month": "2026-10-31", "last_month": "2027-02-01"},
@@ -186,7 +194,7 @@ def test_typed_rows_are_planned_as_python_does(opened: Plan) -> None:
         {**SIZED, "name": "Own recipe", "recipe": "whatever", "gpu_choice": None},
     ]
     plan = planned(rows)
-    assert sum(row.counted for row in plan.rows) >= 8
+    assert sum(row.counted for row in plan.rows) >= 10 and plan.rows[4].gpu_count > 1
     opened.type(rows)
     assert opened.differences(plan) == []
 
@@ -219,28 +227,46 @@ def test_settings_cards_and_offers_move_the_plan_as_in_python(opened: Plan) -> N
     ]
     cells = {
         "Currency_Choice": "EUR", "Currency_Per_USD": 0.9, "Idle_Share": 0.0, "Engineering_Days": 3.0, "Spare_Cards": 2.0,
+        "Storage_Price": 0.2, "Purchase_Price": 11_000.0, "Billing_Choice": "Reserved", "Reserved_Utilisation": 0.5,
         "Full_Sharding_Stage": "ZeRO-2", "Lora_Optimizer_Choice": "SGD",
         ("Cards", 9, 3): 1.0, ("Cards", 9, 4): float(day_of("2026-08-01")), ("Cards", 12, 2): "NVIDIA T4",
+        ("Cards", 6, 6): None, ("Cards", 7, 5): 9_000.0, ("Cards", 8, 6): 16_000.0,
     }  # fmt: skip
     before = {target: opened.engine.get(target) for target in cells}
     template = load_plan_template()
     cards = [PlanCard(**card) for card in template["cards"]]
-    cards[3] = PlanCard(H100, 1.0, "2026-08-01", cards[3].purchase_price)
+    cards[0] = PlanCard(L4)
+    cards[1] = cards[1]._replace(purchase_price=9_000)
+    cards[2] = cards[2]._replace(purchase_usd=16_000)
+    cards[3] = cards[3]._replace(price=1.0, price_date="2026-08-01")
     settings = {
         "currency_choice": "EUR",
         "currency_per_usd": 0.9,
         "idle_share": 0,
         "engineering_days": 3,
         "spare_cards": 2,
+        "storage_price": 0.2,
+        "purchase_price": 11_000,
+        "billing_choice": "Reserved",
+        "reserved_utilisation": 0.5,
     }
     plan = planned(
         rows, cards=[*cards, PlanCard("NVIDIA T4")], offers=[Offer(**offer) for offer in template["offers"]], settings=settings,
         of_kinds={"full": {"sharding_stage": "ZeRO-2"}, "lora": {"optimizer_choice": "SGD"}},
     )  # fmt: skip
     assert [row.counted for row in plan.rows] == [True] * 4 and not plan.rows[3].priced
+    uses = [card.fleet["break_even_utilisation"] for card in plan.cards]
+    assert "not known" in uses and any(isinstance(use, float) for use in uses)
     opened.type(rows, cells)
     try:
         assert opened.differences(plan) == []
+        summary = [opened.engine.get(("Summary", row, 7)) for row in range(1, 60)]
+        assert "not known" in summary  # of the T4, which has no price
+        blank = planned(rows, cards=[*cards, PlanCard("NVIDIA T4")], settings={**settings, "storage_price": None,
+                        "purchase_price": None, "power_price": None}, offers=[Offer(**o) for o in template["offers"]],
+                        of_kinds={"full": {"sharding_stage": "ZeRO-2"}, "lora": {"optimizer_choice": "SGD"}})  # fmt: skip
+        opened.type(rows, {"Storage_Price": None, "Purchase_Price": None, "Power_Price": None})
+        assert opened.differences(blank) == []
     finally:
         opened.type([], before)
 
@@ -254,7 +280,7 @@ def test_another_day_and_month_move_the_plan_as_in_python(opened: Plan) -> None:
         assert plan.months[:2] == [date(2026, 11, 1), date(2026, 12, 1)] and plan.months[-1] == date(2027, 10, 1)
         assert opened.differences(plan) == []
         opened.type(rows, {"Today_Date": None})
-        assert str(opened.shown(1, "state")).startswith("Deadline is entered without Today")
+        assert str(opened.shown(1, "state")).startswith("Deadline is 2027-01-15 without Today")
     finally:
         opened.type([], before)
 
@@ -269,10 +295,10 @@ def test_a_wrong_setting_withholds_the_totals(opened: Plan) -> None:
 
 def test_a_wrong_card_is_named_and_no_card_of_the_plan(opened: Plan) -> None:
     opened.type([{**LORA, "gpu_choice": L4}], {("Cards", 6, 3): -2.0})
-    assert "Not a card of the plan" in str(opened.engine.get(("Cards", 6, 8)))
+    assert "Not a card of the plan" in str(opened.engine.get(("Cards", 6, 9)))
     assert str(opened.shown(0, "state")).startswith("GPU is NVIDIA L4; it must be one of the cards on the sheet Cards")
     opened.type([{**LORA, "gpu_choice": L4}], {("Cards", 6, 3): 2.0})
-    assert "without its date" in str(opened.engine.get(("Cards", 6, 8)))
+    assert "without its date" in str(opened.engine.get(("Cards", 6, 9)))
     assert "date of own price" in str(opened.shown(0, "state")).casefold()
     opened.type([], {("Cards", 6, 3): None})
 
@@ -330,7 +356,7 @@ def test_the_command_writes_a_plan_and_reads_back_what_is_typed(
     row = {**LORA, "epoch_count": None, "runs_per_month": 8, "deadline_date": "2027-01-15"}
     template = load_plan_template()
     cards = [PlanCard(**card) for card in template["cards"]]
-    cards[3] = PlanCard(H100, 2.5, "2026-08-01", cards[3].purchase_price)
+    cards[3] = PlanCard(H100, 2.5, "2026-08-01", None, cards[3].purchase_usd)
     alone = capacity_plan([row], **days, cards=cards, settings={"idle_share": 0.25})
     assert said[1]["spend"] == pytest.approx(alone.spend)
     engine = Formualizer(second)

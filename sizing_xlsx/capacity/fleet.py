@@ -21,7 +21,6 @@ from ..effort.own import (
     owned_hours,
     owned_years,
     paid_power_price,
-    paid_purchase_price,
     power_known,
     power_per_gpu_hour,
     power_price,
@@ -39,6 +38,7 @@ from ..effort.own import (
     watts_per_kilowatt,
 )
 from ..effort.rent import (
+    IN_DOLLARS,
     billed_price,
     billing_choice,
     billing_row,
@@ -49,7 +49,7 @@ from ..effort.rent import (
     spot_discount,
 )
 from ..formula.declare import Constant, Input, Number, term
-from ..formula.primitives import floor, maximum, when
+from ..formula.primitives import floor, given, maximum, when
 from ..memory.shared.card import gpu_choice, gpu_row
 from ..memory.shared.limits import rounding_guard
 
@@ -57,7 +57,7 @@ __all__ = [
     "billed_price", "billing_choice", "billing_row", "break_even_exists", "break_even_known", "break_even_utilisation",
     "cards_per_working", "fixed_per_owned_hour", "gpu_choice", "gpu_row", "hours_per_day", "hours_per_year",
     "least_duration", "least_price", "one_year", "own_price_per_gpu_hour", "own_system_kw", "owned_cost", "owned_hours",
-    "owned_years", "paid_power_price", "paid_purchase_price", "paid_use", "power_known", "power_per_gpu_hour",
+    "owned_years", "paid_power_price", "paid_use", "power_known", "power_per_gpu_hour",
     "power_price", "power_price_usd", "power_usage_effectiveness", "price_discount", "purchase_price",
     "purchase_price_usd", "purchase_total", "rent_recovered", "reserved_discount", "reserved_utilisation",
     "rounding_guard", "saved_per_hour", "spare_cards", "spot_discount", "system_kw", "system_power_factor",
@@ -67,12 +67,28 @@ __all__ = [
 _MOST = 1e300
 never_reached = Constant(2, "share", "Never reached", "stands for a use that no card reaches", "definition")
 least_share = Constant(1e-9, "share", "Least use", "keeps a use that is none from dividing by zero", "definition")
+card_purchase_usd = Input(
+    "USD",
+    Number(0, 1e9),
+    None,
+    "Purchase, assumed",
+    "Of this card, in US dollars, with its share of machine, network and installation; counts where none is entered.",
+    optional=True,
+)
 least_average = Input("count", Number(0, _MOST), 0, "Quietest month", "Cards busy on average in the month with least.")
 most_at_once = Input("count", Number(0, _MOST), 0, "Peak", "Cards needed at once in the busiest month.")
 plan_hours = Input("hours", Number(0, _MOST), 8760, "Hours of the plan", "From its first day to its last.")
 floor_card_hours = Input(
     "hours", Number(0, _MOST), 0, "Hours of the floor", "Card hours that the cards of the floor would do."
 )
+
+
+@term("currency", source=IN_DOLLARS, label="Purchase in force")
+def paid_purchase_price(
+    purchase_price: Any, card_purchase_usd: Any, purchase_price_usd: Any, exchange_rate: Any
+) -> Any:
+    """A card bought: as entered, in the currency; else what is assumed of it, or of any card, in dollars."""
+    return given(purchase_price, given(card_purchase_usd, purchase_price_usd) * exchange_rate)
 
 
 @term("count")

@@ -33,7 +33,7 @@ CALLED: Mapping[str, Mapping[str, str]] = MappingProxyType(
 # Columns that a row of each kind reads; what a kind does not read may hold anything.
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "lora": ("base_model", "recipe", "lora_rank", *_SIZE, *_DATA),
+        "lora": ("base_model", "recipe", "lora_rank", "sharding_stage", *_SIZE, *_DATA),
         "training": ("base_model", "recipe", *_SIZE, *_DATA),
         "full": ("base_model", "recipe", "sharding_stage", *_SIZE, *_DATA),
         "sized": ("sized_peak_gb", "sized_total_gb", "sized_hours"),

@@ -53,10 +53,10 @@ __all__ = [
     "capacity_available", "capacity_known", "card_rent", "dataset_gb", "engineering_cost", "engineering_days",
     "engineering_rate", "engineering_rate_usd", "failed_share", "gpu_choice", "gpu_count", "gpu_row",
     "gpu_usable_capacity_gb", "idle_share", "other_tenants_gb", "others_beside_total_gb", "outside_pytorch_gb",
-    "paid_engineering_rate", "paid_storage_price", "paid_transfer_price", "paid_use", "price_discount", "published_others_gb",
-    "reserved_discount", "reserved_utilisation", "spot_discount", "storage_cost", "storage_months", "storage_price",
-    "storage_price_usd", "total_reserved_gb", "transfer_cost", "transfer_gb", "transfer_price", "transfer_price_usd",
-    "used_by_others_gb", "verdict_code",
+    "paid_engineering_rate", "paid_storage_price", "paid_transfer_price", "paid_use", "price_discount",
+    "published_others_gb", "reserved_discount", "reserved_utilisation", "spot_discount", "storage_cost",
+    "storage_months", "storage_price", "storage_price_usd", "total_reserved_gb", "transfer_cost", "transfer_gb",
+    "transfer_price", "transfer_price_usd", "used_by_others_gb", "verdict_code",
 ]  # fmt: skip
 
 sized_peak_gb = Input("GB", Number(0.001, 1e6), 1, "Peak, sized", "Peak_Allocated_GB of the sizing, for each card.")

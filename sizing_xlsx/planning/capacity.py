@@ -23,12 +23,16 @@ LONGEST = 60  # months
 
 
 class PlanCard(NamedTuple):
-    """A card of the plan. price: of its own for an hour, in the plan's currency, with its date; else the listed one."""
+    """A card of the plan, with amounts in the plan's currency; where none is given, what is listed or assumed counts.
+
+    price: for an hour, with its date. purchase_price: of one card. purchase_usd: what is assumed of it, in US dollars.
+    """
 
     name: str
     price: float | None = None
     price_date: Day = None
     purchase_price: float | None = None
+    purchase_usd: float | None = None
 
 
 class Offer(NamedTuple):
@@ -282,10 +286,9 @@ class _Planner:
         """The card and the count in force: those typed, else those of the cheapest offer, else the first to try."""
         costs = [cost for cost in offers if cost is not None]
         cheapest = self.offers[list(offers).index(min(costs))] if costs else None
-        first = self.offers[0] if self.offers else Offer(self.cards[0].name, 1)
-        fallback = Offer(first.card, 1) if typed["gpu_choice"] is None else Offer(typed["gpu_choice"], 1)
-        at = cheapest or fallback
-        card = next(each.name for each in self.cards if each.name.casefold() == at.card.casefold())
+        first = self.offers[0].card if self.offers else self.graphs.presets.tables["gpus"].keys[0]
+        at = cheapest or Offer(first if typed["gpu_choice"] is None else typed["gpu_choice"], 1)
+        card = next((each.name for each in self.cards if each.name.casefold() == at.card.casefold()), at.card)
         return card, at.cards if typed["gpu_count"] is None else int(typed["gpu_count"])
 
     # ------------------------------------------------------------------ cards
@@ -313,6 +316,7 @@ class _Planner:
                 "own_price_per_hour": on["own_price_per_hour"],
                 "own_price_date": on["own_price_date"],
                 **({} if card.purchase_price is None else {"purchase_price": card.purchase_price}),
+                "card_purchase_usd": card.purchase_usd,
             }
         )
         inputs |= {"least_average": average, "most_at_once": max((most for _, _, most in load), default=0)}

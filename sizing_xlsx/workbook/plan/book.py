@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeGuard
 
 from ...capacity import kinds
 from ...formula.declare import Choice, Constant, Input
-from ...formula.domains import day_of
+from ...formula.domains import accept, day_of
 from ...formula.engine import value_of
 from ...formula.render import public_name, ranges_in
-from ...planning.row_states import States
+from ...planning.row_states import States, empty
 from ..book import Book, Raw, told
 from ..jobtable import NOT_GIVEN, JobTable
 from .grid import FIRST, Grid, Values
 
 if TYPE_CHECKING:
+    from ...formula.job import Job
     from ...presets.catalogue import Presets
     from ..provenance import Provenance
 
@@ -27,14 +27,40 @@ KIND_SHEETS = {"lora": "LoRA workings", "training": "Training workings", "full":
                "sized": "Sized workings"}  # fmt: skip
 ROW_COUNT, CARD_COUNT, OFFER_COUNT, TEAM_COUNT, MONTH_COUNT = 60, 10, 12, 6, 12
 WEIGHTS = 6  # row of Row workings, from 0, that counts columns from the last
+CARD_NUMBERS = ("price", "price_date", "purchase_price", "purchase_usd")  # of a card, beside its name
 DAYS = ("first_month", "last_month", "deadline_date")  # columns of rows that are dates
 
 
+def in_force(job: Job, key: str, typed: Any) -> Any:
+    """What counts of the cell of a setting: what is typed where it is right, else what the input opens on."""
+    return job.inputs[key].default if is_wrong(job, key, typed) else accept(job, key, typed)
+
+
+def is_wrong(job: Job, key: str, typed: Any) -> bool:
+    """Whether a cell holds what its input may not be: a text that reads like a number among it."""
+    if isinstance(typed, str) and not isinstance(job.inputs[key].domain, Choice):
+        return True
+    try:
+        accept(job, key, typed)
+    except ValueError:
+        return True
+    return False
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 class Slot(NamedTuple):
-    """One offer as the workbook opens: card and cards, and the terms of each kind that follow from it alone."""
+    """One offer as the workbook opens: card and cards, and the terms of each kind that follow from it alone.
+
+    right: whether it is one; else it stands for a card of the catalogue that nothing is offered on. typed: its cells.
+    """
 
     card: str
     cards: int
+    right: bool
+    typed: Mapping[str, Any]
     values: Mapping[str, Mapping[str, Any]]
 
 
@@ -67,24 +93,25 @@ class PlanBook(Book):
 
         super().__init__(path, graphs.row, template, presets, version, data_date, provenance)
         self.graphs = graphs
-        cards = [card["name"] for card in template["cards"]]
-        self.states = States(graphs, template["states"], cards)
         self.shared: dict[str, Input] = {}
         self.opened: dict[str, Any] = {}
-        owners = (graphs.row, graphs.fleet, *graphs.kinds.values())
         for section in template["settings"]:
             for key in section["rows"]:
-                declared = next(job.inputs[key] for job in owners if key in job.inputs)
-                self.shared[key] = declared
-                opened = template["opens"].get(key, None if key == "today_date" else declared.default)
-                self.opened[key] = day_of(opened) if isinstance(opened, date) else opened
+                job = self.owner(key)
+                self.shared[key] = job.inputs[key]
+                self.opened[key] = in_force(job, key, self.typed("", key))
         self.constants: dict[str, Constant] = {}
         self.row_steady: list[str] = []
         self.row_values: dict[str, Any] = {}
         self.plan_days = self._calendar()
         self.grid = Grid(rows)
         self.card_rows = self._cards()
+        self.states = States(graphs, template["states"], [card["name"] for card in self.card_rows if card["name"]])
         self.kinds = {kind: Kind(self, kind, sheet) for kind, sheet in KIND_SHEETS.items()}
+        faults = [
+            is_wrong(kind.job, key, self.typed(name, key)) for name, kind in self.kinds.items() for key in kind.settings
+        ]
+        self.faults = sum(faults) + sum(is_wrong(self.owner(key), key, self.typed("", key)) for key in self.shared)
         used = {found for kind in self.kinds.values() for found in kind.used_columns()}
         for job in (graphs.fleet, graphs.row, graphs.load, graphs.offer):
             used |= {found for tree in job.trees.values() for found in ranges_in(tree)}
@@ -98,29 +125,40 @@ class PlanBook(Book):
         self.offers = self._offers()
 
     # ------------------------------------------------------------------ what it opens on
+    def owner(self, key: str) -> Job:
+        """The graph whose input a setting is that all kinds share."""
+        graphs = (self.graphs.row, self.graphs.fleet, *self.graphs.kinds.values())
+        return next(job for job in graphs if key in job.inputs)
+
     def settings_value(self, kind: str, key: str) -> Any:
         """What a setting opens on, as cells hold it in force; "" of kind: one that all kinds share."""
         value = self.opened[key] if key in self.shared else self.kinds_opened(kind)[key]
         return NOT_GIVEN if value is None else value
 
+    def typed(self, kind: str, key: str) -> Any:
+        """What stands in the cell of a setting, right or wrong; "" of kind: one that all kinds share."""
+        typed = self.template["kinds"][kind]["inputs"] if kind else self.template["opens"]
+        declared = self.graphs.kinds[kind].inputs[key] if kind else self.shared[key]
+        return day_of(typed.get(key, None if key == "today_date" else declared.default))
+
     def kinds_opened(self, kind: str) -> Mapping[str, Any]:
         """What the inputs of a kind open on."""
-        job = self.graphs.kinds[kind]
-        return {**job.defaults(), **self.template["kinds"][kind]["inputs"], **kinds.FIXED}
+        job, typed = self.graphs.kinds[kind], self.template["kinds"][kind]["inputs"]
+        return {**job.defaults(), **{key: in_force(job, key, value) for key, value in typed.items()}, **kinds.FIXED}
 
     def _cards(self) -> list[dict[str, Any]]:
+        """Every row of the table of cards: as typed, and as the plan has it; a card that is wrong has no name."""
+        rows = [*self.template["cards"], *[{}] * CARD_COUNT][:CARD_COUNT]
+        names = [str(card.get("name", "")).casefold() for card in rows]
         found = []
-        for card in self.template["cards"]:
-            day = card.get("price_date")
-            found.append(
-                {
-                    "name": card["name"],
-                    "price": card.get("price", NOT_GIVEN),
-                    "date": NOT_GIVEN if day is None else day_of(day),
-                    "purchase": card.get("purchase_price", self.opened["purchase_price"]),
-                    "typed": card,
-                }
-            )
+        for card in rows:
+            name = str(card.get("name", "")).casefold()
+            typed = {key: day_of(value) for key, value in card.items()}
+            amounts = [typed.get(key) for key in ("price", "purchase_price", "purchase_usd")]
+            right = name in self.job.tables["gpus"].index and names.count(name) == 1
+            right = right and all(empty(amount) or (_is_number(amount) and amount >= 0) for amount in amounts)
+            numbers = {key: value if _is_number(value := typed.get(key)) else NOT_GIVEN for key in CARD_NUMBERS}
+            found.append({**numbers, "name": card["name"] if right else "", "typed": typed})
         return found
 
     def _calendar(self) -> dict[str, Any]:
@@ -155,23 +193,28 @@ class PlanBook(Book):
         first, last = (letters(self.grid.places[key][1]) for key in (keys[0], keys[-1]))
         return f"${first}${WEIGHTS + 1}:${last}${WEIGHTS + 1}"
 
-    def card_of(self, name: str) -> dict[str, Any]:
-        """A card of the plan by its name."""
-        return next(card for card in self.card_rows if card["name"].casefold() == name.casefold())
+    def card_of(self, name: Any) -> dict[str, Any]:
+        """A card of the plan by its name; the first of the catalogue, without a price, where it is none."""
+        none = {"name": "", **dict.fromkeys(CARD_NUMBERS, NOT_GIVEN)}
+        named = [card for card in self.card_rows if card["name"] and card["name"].casefold() == str(name).casefold()]
+        return named[0] if named else none
 
     def _offers(self) -> list[Slot]:
         found = []
-        for offer in self.template["offers"]:
-            card, values = self.card_of(offer["card"]), {}
+        for offer in [*self.template["offers"], *[{}] * OFFER_COUNT][:OFFER_COUNT]:
+            card, count, values = self.card_of(offer.get("card", "")), day_of(offer.get("cards")), {}
+            right = bool(card["name"]) and not is_wrong(self.graphs.kinds["sized"], "gpu_count", count)
+            card = card if right else self.card_of("")
+            on = card["name"] or self.job.tables["gpus"].keys[0]
             for name, kind in self.kinds.items():
                 known = kind.steady_values()
                 known |= {
-                    "gpu_choice": card["name"], "own_price_per_hour": card["price"], "own_price_date": card["date"],
+                    "gpu_choice": on, "own_price_per_hour": card["price"], "own_price_date": card["price_date"],
                 }  # fmt: skip
                 for key in kind.of_offer:
                     known[key] = value_of(kind.trees[key], known, kind.job.tables)
                 values[name] = known
-            found.append(Slot(card["name"], offer["cards"], values))
+            found.append(Slot(on, count if right else 1, right, offer, values))
         return found
 
     # ------------------------------------------------------------------ names

@@ -21,7 +21,7 @@ def totals(book: PlanBook) -> None:
     rows = book.row_results
     used = [row for row in rows if row["used"]]
     counted = [row for row in used if row["counted"]]
-    load, cards = book.graphs.load, [card["name"] for card in book.card_rows]
+    load, cards = book.graphs.load, [card["name"] for card in book.card_rows if card["name"]]
     peak = 0
     for month in range(MONTH_COUNT):
         at_once = 0

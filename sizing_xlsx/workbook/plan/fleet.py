@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 FIRST = 6  # row of the first card, from 0
 SHOWN = (
-    "floor_cards", "floor_use", "break_even_utilisation", "cards_bought", "spares_bought", "cards_rented", "fleet_purchase",
-    "floor_rent", "floor_owned", "buying_saves",
+    "floor_cards", "floor_use", "break_even_utilisation", "cards_bought", "spares_bought", "cards_rented",
+    "fleet_purchase", "floor_rent", "floor_owned", "buying_saves",
 )  # fmt: skip
 VARIED = (
-    "gpu_choice", "own_price_per_hour", "own_price_date", "purchase_price", "least_average", "most_at_once",
-    "floor_card_hours",
+    "gpu_choice", "own_price_per_hour", "own_price_date", "purchase_price", "card_purchase_usd",
+    "least_average", "most_at_once", "floor_card_hours",
 )  # fmt: skip
 STYLES = {"floor_use": "r_share", "break_even_utilisation": "r_share"}
 
@@ -97,15 +97,11 @@ def write(book: PlanBook) -> None:
     plan_hours = sum(values["month_hours"] for values in book.loads[0])
     for at in range(CARD_COUNT):
         row, number = FIRST + at, FIRST + at + 1
-        card = book.card_rows[at] if at < len(book.card_rows) else None
-        like = card or {
-            "name": job.tables["gpus"].keys[0], "price": NOT_GIVEN, "date": NOT_GIVEN,
-            "purchase": book.settings_value("", "purchase_price"),
-        }  # fmt: skip
+        card, bought = book.card_rows[at], book.card_rows[at]["purchase_price"]
         inputs: dict[str, Any] = {
-            **steady, "gpu_choice": like["name"], "own_price_per_hour": like["price"],
-            "own_price_date": like["date"],
-            "purchase_price": like["purchase"],
+            **steady, "gpu_choice": card["name"] or job.tables["gpus"].keys[0], "own_price_per_hour": card["price"],
+            "own_price_date": card["price_date"], "card_purchase_usd": card["purchase_usd"],
+            "purchase_price": steady["purchase_price"] if bought == NOT_GIVEN else bought,
             "plan_hours": plan_hours, **book.floors[at],
         }  # fmt: skip
         values = {**inputs, **job.reference(inputs)}
@@ -113,15 +109,16 @@ def write(book: PlanBook) -> None:
         put(
             row,
             1,
-            Raw(f"=INDEX(Plan_Cards_List,{page.cell(row, 0, column_fixed=True)})", card["name"] if card else ""),
+            Raw(f"=INDEX(Plan_Cards_List,{page.cell(row, 0, column_fixed=True)})", card["name"]),
             styles["r_text"],
         )
         put(row, 0, at + 1, styles["r_no"])
         cells = {
             "gpu_choice": f'=IF($B{number}="",INDEX({column_name("gpus", None)},1),$B{number})',
             "own_price_per_hour": f"=INDEX(Plan_Card_Price_List,$A{number})",
-            "own_price_date": f"=INDEX(Plan_Card_Date_List,$A{number})",
-            "purchase_price": f"=INDEX(Plan_Card_Purchase_List,$A{number})",
+            "own_price_date": f"=INDEX(Plan_Card_Price_Date_List,$A{number})",
+            "purchase_price": f"=INDEX(Plan_Card_Purchase_Price_List,$A{number})",
+            "card_purchase_usd": f"=INDEX(Plan_Card_Purchase_USD_List,$A{number})",
             "least_average": f"={total(AVERAGE_ROW + at)}",
             "most_at_once": f"={total(PEAK_ROW + at)}",
             "floor_card_hours": f"={total(FLOOR_ROW + at)}",

@@ -185,7 +185,7 @@ def _strip(book: PlanBook, last: int) -> None:
     failed = "Settings_Faults+Checks_Failed>0"
 
     def shown(name: str, value: Any) -> Raw:
-        return Raw(f'=IF({failed},"–",{name})', value)
+        return Raw(f'=IF({failed},"–",{name})', "–" if book.faults else value)
 
     currency = Raw("=Currency_Choice_In_Force", book.opened["currency_choice"])
     left = totals["not_counted"]
@@ -196,6 +196,7 @@ def _strip(book: PlanBook, last: int) -> None:
     )
     spend = f"{_fixed(totals['spend'])} {book.opened['currency_choice']}"
     value = f"{totals['counted']:,}{words['told']}{spend}{book.left_out_told}"
+    value = words["settings_wrong"] if book.faults else value
     page.strip(
         book.sheet(JOBS), book.styles, last_column=last, title=words["title"], sentence=Raw(told, value),
         stamp=book.stamp, stamp_column=last,

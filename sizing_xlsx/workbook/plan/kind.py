@@ -7,7 +7,8 @@ as the job opens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...capacity import kinds
@@ -19,6 +20,7 @@ from ...formula.partial import specialised
 from ...formula.render import column_name, public_name, ranges_in, sheet_formula
 from ..jobtable import NOT_GIVEN, compact
 from .grid import At, Column, Values
+from .offers import OFFER_TERMS
 
 if TYPE_CHECKING:
     from ...formula.job import Job
@@ -37,7 +39,7 @@ class Kind:
         job, spec = self.job, book.template["kinds"][kind]
         self.row_inputs = [kinds.input_of(kind, column) for column in kinds.COLUMNS[kind]]
         self.settings = [*spec["blank"], *spec["common"]]
-        self.opened = {**job.defaults(), **spec["inputs"], **kinds.FIXED}
+        self.opened = book.kinds_opened(kind)
         self.on_card, rules = kinds.offer_rules(job), kinds.rules_of(job)
         self.rules = (*[rule for rule in rules if rule not in self.on_card], *self.on_card)
         self.said = {rule: book.states.message(job, rule, job.symbol) for rule in self.rules}
@@ -66,7 +68,7 @@ class Kind:
         self.rules = (*[rule for rule in self.rules if rule not in self.on_card], *self.on_card)
         needed = self._needed((*kinds.OFFERED, *self.on_card))
         pair = {key: tree for key, tree in card.items() if key not in alone and key in needed}
-        self.pair = compact(pair, {*kinds.OFFERED, *self.on_card}, self._length)
+        self.pair = compact(pair, {*kinds.OFFERED, *self.on_card}, partial(self._length, of_offer=alone))
 
     def _without_figures(self, tree: Expr) -> Expr:
         """The tree with numbers that a fixed choice stands for as names: each has a cell of its own."""
@@ -95,8 +97,13 @@ class Kind:
                 stack.extend(names_in(self.trees[key]))
         return wanted
 
-    def _length(self, tree: Expr) -> str:
-        return sheet_formula(tree, lambda key: "$ABC12" if key in self.moving else self.name(key))
+    def _length(self, tree: Expr, of_offer: Collection[str] = ()) -> str:
+        def cell(key: str) -> str:
+            if key in of_offer:
+                return f"'{OFFER_TERMS}'!$AB$12"
+            return "$ABC12" if key in self.moving else self.name(key)
+
+        return sheet_formula(tree, cell)
 
     # ------------------------------------------------------------------ names of what no row changes
     def name(self, key: str) -> str:
@@ -120,7 +127,7 @@ class Kind:
     def steady_values(self) -> Values:
         """What no row changes, by symbol."""
         values: Values = {key: constant.value for key, constant in self.job.constants.items()}
-        values |= self.opened | self.figures
+        values |= {**self.opened, **self.figures}
         values |= {key: self.book.settings_value(self.kind, key) for key in (*self.settings, *self.book.shared)}
         for key in self.steady:
             values[key] = value_of(self.trees[key], values, self.job.tables)

@@ -146,7 +146,7 @@ def _cards(book: PlanBook, last: int, words: Any) -> None:
     on = grid.area("card.gpu_choice")
     book.loads = []
     for at in range(CARD_COUNT):
-        name = book.card_rows[at]["name"] if at < len(book.card_rows) else ""
+        name = book.card_rows[at]["name"]
         listed = f"INDEX(Plan_Cards_List,$A${HOURS_ROW + at + 1})"
         found: list[dict[str, Any]] = []
         for row in (HOURS_ROW + at, PEAK_ROW + at):
@@ -210,7 +210,7 @@ def _workings(book: PlanBook, last: int, words: Any) -> None:
     for at in range(CARD_COUNT):
         from .fleet import floor_cell
 
-        name = book.card_rows[at]["name"] if at < len(book.card_rows) else ""
+        name = book.card_rows[at]["name"]
         for row in (FLOOR_ROW + at, AVERAGE_ROW + at):
             put(row, _LABEL, Raw(f"=$B${HOURS_ROW + at + 1}", name), styles["r_text"])
         averages, floors = [], []

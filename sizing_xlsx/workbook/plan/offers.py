@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...capacity import kinds
 from ...formula.declare import Number, Whole
-from ...formula.domains import allowed
-from ...formula.engine import value_of
+from ...formula.domains import allowed, day_of
 from ...formula.render import column_name, sheet_formula
+from ...planning.row_states import empty
 from .. import page
 from ..book import Raw
 from ..inputs import prompt
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 CARD_FIRST, OFFER_FIRST = 5, 5 + CARD_COUNT + 5  # rows, from 0
 OFFER_TERMS = "Offer workings"
 # columns of Cards: cards, then what follows from them
-_NAME, _PRICE, _DATE, _PURCHASE, _USABLE, _LISTED, _STATE, _IN_FORCE = 1, 2, 3, 4, 5, 6, 7, 8
-_OFFER_CARD, _OFFER_COUNT, _OFFER_STATE, _RIGHT = 1, 2, 7, 8
+_NAME, _PRICE, _DATE, _PURCHASE, _ASSUMED, _USABLE, _LISTED, _STATE, _IN_FORCE = range(1, 10)
+_OFFER_CARD, _OFFER_COUNT, _OFFER_STATE, _RIGHT = 1, 2, _STATE, _IN_FORCE
+_NUMBERS = {"price": _PRICE, "price_date": _DATE, "purchase_price": _PURCHASE, "purchase_usd": _ASSUMED}
 _FIXED = {"right": 2, "card": 3, "gpu_choice": 3, "gpu_count": 4, "own_price_per_hour": 5, "own_price_date": 6}
 
 
@@ -45,74 +46,58 @@ def write_cards(book: PlanBook) -> None:
     ws, styles, words = book.sheet(CARDS), book.styles, book.template["cards_sheet"]
     put = book.putter(ws)
     last = page.plain_sheet(book, CARDS, title=words["title"], sentence=words["sentence"], freeze=(2, 2))
-    ws.set_column(_IN_FORCE, _IN_FORCE + 3, 20)
+    ws.set_column(_IN_FORCE, _IN_FORCE + len(_NUMBERS), 20)
     row = page.section(ws, styles, 2, last_column=last, name=words["cards"], put=put, space_below=False)
     _heads(book, row, words["card_columns"])
     table = book.job.tables["gpus"]
     names, lora = column_name("gpus", None), book.graphs.kinds["lora"]
     error = quoted(words["wrong_card"])
+    looks = {
+        "price": styles.variant("g_dec3", format="n2"), "price_date": styles["g_date"],
+        "purchase_price": styles["g_num"], "purchase_usd": styles["g_num"],
+    }  # fmt: skip
     for at in range(CARD_COUNT):
         where, number = CARD_FIRST + at, CARD_FIRST + at + 1
-        card = book.card_rows[at] if at < len(book.card_rows) else None
-        typed = card["typed"] if card else {}
+        card = book.card_rows[at]
+        typed = card["typed"]
         put(where, _NAME, typed.get("name"), styles["g_text"])
-        put(where, _PRICE, typed.get("price"), styles.variant("g_dec3", format="n2"))
-        put(where, _DATE, None if not card or card["date"] == NOT_GIVEN else card["date"], styles["g_date"])
-        put(where, _PURCHASE, typed.get("purchase_price"), styles["g_num"])
-        known = table.index[card["name"].casefold()] if card else 0
-        found = f"MATCH($I{number},{names},0)"
+        for key, column in _NUMBERS.items():
+            put(where, column, typed.get(key), looks[key])
+        known = table.index.get(card["name"].casefold(), 0)
+        found = f"MATCH($J{number},{names},0)"
         for column, key, scale in (
             (_USABLE, "usable_bytes", "/" + book.constant("bytes_per_gb", _gb(book))),
             (_LISTED, "price_usd_per_hour", ""),
         ):
-            value: Any = table.columns[key][known - 1] / (1e9 if scale else 1) if card else ""
-            formula = f'=IF($I{number}="","",INDEX({column_name("gpus", key)},{found}){scale})'
+            value: Any = table.columns[key][known - 1] / (1e9 if scale else 1) if known else ""
+            formula = f'=IF($J{number}="","",INDEX({column_name("gpus", key)},{found}){scale})'
             put(where, column, Raw(formula, value), styles["r_calc1" if scale else "r_calc2"])
         # a card that is wrong is no card of the plan: rows that name it say so
         area = f"$B${CARD_FIRST + 1}:$B${CARD_FIRST + CARD_COUNT}"
         once = f"(SUMPRODUCT(({area}=$B{number})*1)=1)*(SUMPRODUCT(({names}=$B{number})*1)=1)"
-        price = f'(IF($C{number}="",1,IF(ISNUMBER($C{number}),($C{number}>=0)*1,0)))'
-        bought = f'(IF($E{number}="",1,IF(ISNUMBER($E{number}),($E{number}>=0)*1,0)))'
-        put(
-            where,
-            _IN_FORCE,
-            Raw(f'=IFERROR(IF({once}*{price}*{bought}=1,$B{number},""),"")', card["name"] if card else ""),
-            styles["r_text"],
+        amounts = "*".join(
+            f'(IF(${letters(column)}{number}="",1,IF(ISNUMBER(${letters(column)}{number}),'
+            f"(${letters(column)}{number}>=0)*1,0)))"
+            for column in (_PRICE, _PURCHASE, _ASSUMED)
         )
-        put(
-            where,
-            _IN_FORCE + 1,
-            Raw(f'=IF(ISNUMBER($C{number}),$C{number},"{NOT_GIVEN}")', card["price"] if card else NOT_GIVEN),
-            styles["r_text_r"],
-        )
-        put(
-            where,
-            _IN_FORCE + 2,
-            Raw(f'=IF(ISNUMBER($D{number}),$D{number},"{NOT_GIVEN}")', card["date"] if card else NOT_GIVEN),
-            styles["r_text_r"],
-        )
-        usual = "Purchase_Price_In_Force"
-        put(
-            where,
-            _IN_FORCE + 3,
-            Raw(
-                f"=IF(ISNUMBER($E{number}),$E{number},{usual})",
-                card["purchase"] if card else book.settings_value("", "purchase_price"),
-            ),
-            styles["r_calc0"],
-        )
+        right = f'=IFERROR(IF({once}*{amounts}=1,$B{number},""),"")'
+        put(where, _IN_FORCE, Raw(right, card["name"]), styles["r_text"])
+        for key, column in _NUMBERS.items():
+            cell = f"${letters(column)}{number}"
+            usual = "Purchase_Price_In_Force" if key == "purchase_price" else f'"{NOT_GIVEN}"'
+            value = book.settings_value("", key) if key == "purchase_price" and card[key] == NOT_GIVEN else card[key]
+            put(where, _IN_FORCE + column - 1, Raw(f"=IF(ISNUMBER({cell}),{cell},{usual})", value), styles["r_text_r"])
         said = (
-            f'=IF($B{number}="","",IF($I{number}="",{error},IF(ISNUMBER($C{number})*(1-ISNUMBER($D{number}))=1,'
-            f"{quoted(words['no_date'])},IF($F{number}=0,{quoted(words['no_capacity'])},"
+            f'=IF($B{number}="","",IF($J{number}="",{error},IF(ISNUMBER($C{number})*(1-ISNUMBER($D{number}))=1,'
+            f"{quoted(words['no_date'])},IF($G{number}=0,{quoted(words['no_capacity'])},"
             f"{_price_state(words, number)}))))"
         )
         put(where, _STATE, Raw(said, _card_state(book, card)), styles["r_text_i"])
     end = CARD_FIRST + CARD_COUNT - 1
-    lists = {
-        "Plan_Cards_List": _IN_FORCE, "Plan_Card_Price_List": _IN_FORCE + 1, "Plan_Card_Date_List": _IN_FORCE + 2,
-        "Plan_Card_Purchase_List": _IN_FORCE + 3, "Cards_Card_List": _NAME, "Cards_Price_List": _PRICE,
-        "Cards_Date_List": _DATE, "Cards_Purchase_List": _PURCHASE,
-    }  # fmt: skip
+    lists = {"Plan_Cards_List": _IN_FORCE, "Cards_Card_List": _NAME}
+    for key, column in _NUMBERS.items():
+        lists[column_name("cards", key)] = column
+        lists[column_name("plan_card", key)] = _IN_FORCE + column - 1
     for name, column in lists.items():
         book.define(name, CARDS, CARD_FIRST, column, end)
     rules = {
@@ -122,6 +107,7 @@ def write_cards(book: PlanBook) -> None:
         },
         _PRICE: _number(book, "own_price_per_hour"), _DATE: _number(book, "own_price_date"),
         _PURCHASE: _number(book, "purchase_price", book.graphs.fleet),
+        _ASSUMED: _number(book, "card_purchase_usd", book.graphs.fleet),
     }  # fmt: skip
     for column, rule in rules.items():
         ws.data_validation(CARD_FIRST, column, end, column, rule)
@@ -139,16 +125,18 @@ def write_cards(book: PlanBook) -> None:
     _heads(book, row, words["offer_columns"])
     for at in range(OFFER_COUNT):
         where, number = OFFER_FIRST + at, OFFER_FIRST + at + 1
-        offer = book.offers[at] if at < len(book.offers) else None
-        put(where, _OFFER_CARD, offer.card if offer else None, styles["g_text"])
-        put(where, _OFFER_COUNT, offer.cards if offer else None, styles["g_num"])
-        for column in (3, 4, 5, 6):
+        offer = book.offers[at]
+        put(where, _OFFER_CARD, offer.typed.get("card"), styles["g_text"])
+        put(where, _OFFER_COUNT, day_of(offer.typed.get("cards")), styles["g_num"])
+        for column in range(_OFFER_COUNT + 1, _OFFER_STATE):
             put(where, column, "", styles["r_text"])
         listed = f'(SUMPRODUCT((Plan_Cards_List=$B{number})*(Plan_Cards_List<>""))=1)'
-        whole = f"IF(ISNUMBER($C{number}),($C{number}>=1)*($C{number}=INT($C{number})),0)"
-        put(where, _RIGHT, Raw(f"=IFERROR({listed}*{whole},0)", 1 if offer else 0), styles["r_calc0"])
-        said = f'=IF($I{number}=1,"",IF($B{number}="","",{quoted(words["wrong_offer"])}))'
-        put(where, _OFFER_STATE, Raw(said, ""), styles["r_text_i"])
+        within = f"($C{number}>=1)*($C{number}<={book.bound_cell('gpu_count', 'high')})*($C{number}=INT($C{number}))"
+        whole = f"IF(ISNUMBER($C{number}),{within},0)"
+        put(where, _RIGHT, Raw(f"=IFERROR({listed}*{whole},0)", int(offer.right)), styles["r_calc0"])
+        wrong = "" if offer.right or empty(offer.typed.get("card")) else words["wrong_offer"]
+        said = f'=IF($J{number}=1,"",IF($B{number}="","",{quoted(words["wrong_offer"])}))'
+        put(where, _OFFER_STATE, Raw(said, wrong), styles["r_text_i"])
     end = OFFER_FIRST + OFFER_COUNT - 1
     for name, column in (("Offers_Card_List", _OFFER_CARD), ("Offers_Count_List", _OFFER_COUNT)):
         book.define(name, CARDS, OFFER_FIRST, column, end)
@@ -175,15 +163,17 @@ def _price_state(words: Any, number: int) -> str:
     return f'IF(ISNUMBER($C{number}),"",IF($G{number}>0,{quoted(words["listed"])},{quoted(words["no_price"])}))'
 
 
-def _card_state(book: PlanBook, card: dict[str, Any] | None) -> str:
+def _card_state(book: PlanBook, card: dict[str, Any]) -> str:
     words, table = book.template["cards_sheet"], book.job.tables["gpus"]
-    if card is None:
-        return ""
+    if not card["name"]:
+        return "" if empty(card["typed"].get("name")) else str(words["wrong_card"])
     at = table.index[card["name"].casefold()] - 1
-    if card["price"] != NOT_GIVEN:
-        return "" if card["date"] != NOT_GIVEN else str(words["no_date"])
+    if card["price"] != NOT_GIVEN and card["price_date"] == NOT_GIVEN:
+        return str(words["no_date"])
     if not table.columns["usable_bytes"][at]:
         return str(words["no_capacity"])
+    if card["price"] != NOT_GIVEN:
+        return ""
     return str(words["listed"] if table.columns["price_usd_per_hour"][at] else words["no_price"])
 
 
@@ -229,34 +219,32 @@ def write_terms(book: PlanBook) -> None:
         put(3, column, f"{facts.unit}, {name}", styles["th_u"])
     for at in range(OFFER_COUNT):
         row, typed = 4 + at, OFFER_FIRST + at + 1
-        offer = book.offers[at] if at < len(book.offers) else None
-        names = column_name("gpus", None)
-        none = {"name": book.job.tables["gpus"].keys[0], "price": NOT_GIVEN, "date": NOT_GIVEN}
-        card = book.card_of(offer.card) if offer else none
-        right = f"'{CARDS}'!$I${typed}"
+        offer, names = book.offers[at], column_name("gpus", None)
+        card = book.card_of(offer.card if offer.right else "")
+        right = f"'{CARDS}'!$J${typed}"
         number = f"MATCH('{CARDS}'!$B${typed},Plan_Cards_List,0)"
         put(row, 1, at + 1, styles["r_no"])
-        put(row, 2, Raw(f"={right}", 1 if offer else 0), plain)
+        put(row, 2, Raw(f"={right}", int(offer.right)), plain)
         put(
             row,
             3,
             Raw(
                 f"=IF({right}=1,INDEX(Plan_Cards_List,MATCH('{CARDS}'!$B${typed},Plan_Cards_List,0)),INDEX({names},1))",
-                card["name"],
+                offer.card,
             ),
             styles["r_text_r"],
         )
-        put(row, 4, Raw(f"=IF({right}=1,'{CARDS}'!$C${typed},1)", offer.cards if offer else 1), plain)
+        put(row, 4, Raw(f"=IF({right}=1,'{CARDS}'!$C${typed},1)", offer.cards), plain)
         put(row, 5, Raw(f'=IF({right}=1,INDEX(Plan_Card_Price_List,{number}),"{NOT_GIVEN}")', card["price"]), plain)
-        put(row, 6, Raw(f'=IF({right}=1,INDEX(Plan_Card_Date_List,{number}),"{NOT_GIVEN}")', card["date"]), plain)
+        put(
+            row,
+            6,
+            Raw(f'=IF({right}=1,INDEX(Plan_Card_Price_Date_List,{number}),"{NOT_GIVEN}")', card["price_date"]),
+            plain,
+        )
         for name, kind in book.kinds.items():
-            known = kind.steady_values() | {
-                "gpu_choice": card["name"],
-                "own_price_per_hour": card["price"],
-                "own_price_date": card["date"],
-            }
+            known = offer.values[name]
             for key in kind.of_offer:
-                known[key] = value_of(kind.trees[key], known, kind.job.tables)
                 inside = set(kind.of_offer) | set(kinds.ON_CARD)
                 formula = sheet_formula(
                     kind.trees[key],
@@ -298,5 +286,6 @@ def write_offers(book: PlanBook) -> None:
         card, count = (cell_of(book, "", key, at) for key in ("card", "gpu_count"))
         right = cell_of(book, "", "right", at)
         told = spelled(words["offer"], count=count, card=card)
-        put(FIRST - 2, 2 + at, Raw(f'=IF({right}=1,{told},"–")', f"{offer.cards} × {offer.card}"), styles["th_r"])
+        shown = f"{offer.cards} × {offer.card}" if offer.right else "–"
+        put(FIRST - 2, 2 + at, Raw(f'=IF({right}=1,{told},"–")', shown), styles["th_r"])
     page.print_area(ws, grid.last, end)

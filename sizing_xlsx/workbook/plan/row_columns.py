@@ -268,6 +268,7 @@ def chosen(book: PlanBook) -> list[Column]:
     """The card in force: the one asked for, or that of the cheapest offer."""
     grid, offers = book.grid, book.offers
     first, last = "offer.0", f"offer.{len(offers) - 1}"
+    cards = [card["name"].casefold() for card in book.card_rows]
 
     def cheapest(row: Values) -> int:
         costs = [row[f"offer.{at}"] for at in range(len(offers))]
@@ -281,8 +282,7 @@ def chosen(book: PlanBook) -> list[Column]:
     def card(row: Values) -> str:
         if row["cheapest"]:
             return str(offers[row["cheapest"] - 1].card)
-        name = offers[0].card if row["card_asked"] == NOT_GIVEN else row["card_asked"]
-        return str(book.card_of(name)["name"])
+        return str(offers[0].card if row["card_asked"] == NOT_GIVEN else row["card_asked"])
 
     def card_formula(at: At) -> str:
         asked = f'IF({at("card_asked")}="{NOT_GIVEN}",INDEX(Plan_Offer_Cards_List,1),{at("card_asked")})'
@@ -302,8 +302,8 @@ def chosen(book: PlanBook) -> list[Column]:
             f"card.{name}",
             book.graphs.kinds["lora"].inputs[name].label,
             book.graphs.kinds["lora"].inputs[name].unit,
-            lambda at: f'=IF({at("card_no")}=0,"{NOT_GIVEN}",INDEX(Plan_Card_{key.capitalize()}_List,{at("card_no")}))',
-            lambda row: book.card_rows[row["card_no"] - 1][key],
+            lambda at: f'=IF({at("card_no")}=0,"{NOT_GIVEN}",INDEX(Plan_Card_{public_name(key)}_List,{at("card_no")}))',
+            lambda row: book.card_rows[row["card_no"] - 1][key] if row["card_no"] else NOT_GIVEN,
         )
 
     return [
@@ -320,16 +320,16 @@ def chosen(book: PlanBook) -> list[Column]:
                 f"=IF(SUMPRODUCT((Plan_Cards_List={at('card_found')})*1)>0,"
                 f"MATCH({at('card_found')},Plan_Cards_List,0),0)"
             ),
-            lambda row: 1 + [each["name"] for each in book.card_rows].index(row["card_found"]),
+            lambda row: 1 + cards.index(row["card_found"].casefold()) if row["card_found"].casefold() in cards else 0,
         ),
         Column(
             "card.gpu_choice", "Card", "in force",
             lambda at: f"=IF({at('card_no')}=0,{at('card_found')},INDEX(Plan_Cards_List,{at('card_no')}))",
-            lambda row: book.card_rows[row["card_no"] - 1]["name"], "r_text_r",
+            lambda row: book.card_rows[row["card_no"] - 1]["name"] if row["card_no"] else row["card_found"], "r_text_r",
         ),
         Column("card.gpu_count", "Cards", "count", count_formula, count),
         of_card("own_price_per_hour", "price"),
-        of_card("own_price_date", "date"),
+        of_card("own_price_date", "price_date"),
     ]  # fmt: skip
 
 
@@ -348,6 +348,7 @@ def open_offers(book: PlanBook) -> list[Column]:
                 ),  # type: ignore[misc]
                 lambda row, offer=offer: (
                     row["ok"]
+                    * offer.right
                     * int(row["card_asked"] == NOT_GIVEN or str(row["card_asked"]).casefold() == offer.card.casefold())
                 ),  # type: ignore[misc]
             )

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ...formula.declare import Choice, Input, Number, Whole
 from ...formula.domains import allowed
 from ...formula.render import column_name, public_name
+from ...planning.row_states import shown
 from .. import page
 from ..book import Raw
 from ..inputs import prompt, typed_style
 from ..jobtable import NOT_GIVEN
 from ..words import filled, quoted, spelled
-from .book import SETTINGS
+from .book import SETTINGS, is_wrong
 
 if TYPE_CHECKING:
     from ...formula.job import Job
@@ -31,25 +32,22 @@ def write(book: PlanBook) -> None:
     for section in book.template["settings"]:
         row = page.section(ws, styles, row, last_column=last, name=section["name"], put=put, note=section["note"])
         for key in section["rows"]:
-            job = next(
-                job for job in (book.graphs.row, book.graphs.fleet, *book.graphs.kinds.values()) if key in job.inputs
-            )
-            _entry(book, row, job, key, public_name(key), book.opened[key], key)
+            _entry(book, row, book.owner(key), key, public_name(key), "")
             row += 1
     for name, kind in book.kinds.items():
         spec = book.template["kinds"][name]
         row = page.section(ws, styles, row, last_column=last, name=spec["name"], put=put, note=spec["note"])
         for key in kind.settings:
-            _entry(book, row, kind.job, key, kind.prefix + public_name(key), kind.opened[key], key)
+            _entry(book, row, kind.job, key, kind.prefix + public_name(key), name)
             row += 1
     area = f"$H${first + 1}:$H${row}"
     put(row + 1, _LABEL, words["faults"], styles["label_b"])
-    put(row + 1, _VALUE, Raw(f"=SUM({area})", 0), styles["calc0"])
+    put(row + 1, _VALUE, Raw(f"=SUM({area})", book.faults), styles["calc0"])
     book.define("Settings_Faults", SETTINGS, row + 1, _VALUE)
     page.print_area(ws, row + 1, _TOLD)
 
 
-def _entry(book: PlanBook, row: int, job: Job, key: str, name: str, opened: Any, unit_key: str) -> None:
+def _entry(book: PlanBook, row: int, job: Job, key: str, name: str, kind: str) -> None:
     ws, styles, words = book.sheet(SETTINGS), book.styles, book.template["settings_sheet"]
     put, declared, number = book.putter(ws), job.inputs[key], row + 1
     day = isinstance(declared.domain, Whole) and declared.domain.day
@@ -57,24 +55,26 @@ def _entry(book: PlanBook, row: int, job: Job, key: str, name: str, opened: Any,
     if isinstance(declared.domain, Number):
         style = styles.variant("in_dec", format="n3" if declared.domain.high <= 10 else "n2")
     put(row, _LABEL, declared.label, styles["label"])
-    put(row, _VALUE, opened, style)
+    typed = book.typed(kind, key)
+    put(row, _VALUE, typed, style)
     book.define(name, SETTINGS, row, _VALUE)
     put(row, _UNIT, "" if declared.unit in ("text", "days") else declared.unit, styles["unit"])
     put(row, _HELP, declared.help, styles["help"])
-    right = allowed(job, key)
+    right, fault = allowed(job, key), is_wrong(job, key, typed)
     if declared.optional:
         right = filled(book.words["prompt"]["or_empty"], right=right)
     ws.data_validation(row, _VALUE, row, _VALUE, _validation(book, declared, job, key, right))
     wrong = spelled(
         words["wrong"], label=quoted(declared.label), value=f'IFERROR($C{number},"an error")', right=quoted(right)
     )
-    put(row, _TOLD, Raw(f'=IF($H{number}=0,"",{wrong})', ""), styles["small"])
-    held = NOT_GIVEN if opened is None else opened
+    said = filled(words["wrong"], label=declared.label, value=shown(typed), right=right) if fault else ""
+    put(row, _TOLD, Raw(f'=IF($H{number}=0,"",{wrong})', said), styles["small"])
+    held = book.settings_value(kind, key)
     empty = f'IF($C{number}="","{NOT_GIVEN}",$C{number})' if declared.optional else f"$C{number}"
     plain = styles.variant("calc0", format="date" if day else "general")
     put(row, _FORCE, Raw(f"=IF($H{number}=0,{empty},$K{number})", held), plain)
     book.define(f"{name}_In_Force", SETTINGS, row, _FORCE)
-    put(row, _FAULT, Raw(_fault(declared, number), 0), styles["calc0"])
+    put(row, _FAULT, Raw(_fault(declared, number), int(fault)), styles["calc0"])
     domain = declared.domain
     put(row, _LOW, "" if isinstance(domain, Choice) else domain.low, plain)
     put(row, _HIGH, "" if isinstance(domain, Choice) else domain.high, plain)

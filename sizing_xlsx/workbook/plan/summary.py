@@ -48,10 +48,11 @@ def write(book: PlanBook) -> None:
         f"=IF(Fleet_Total_Cards_Bought=0,{quoted(none)},{bought.inner})",
         bought.value if fleet["cards_bought"] else none,
     )
-    guard = quoted(words["wrong"])
+    guard, wrong = quoted(words["wrong"]), book.faults > 0
+    said, also = (words["wrong"], "") if wrong else (spend.value, second.value)
     contents = (
-        (words["title"], "title"), (Raw(f"=IF({_FAILED},{guard},{spend.inner})", spend.value), "sentence"),
-        (Raw(f'=IF({_FAILED},"",{second.inner})', second.value), "sentence"), ("", "strip_edge"),
+        (words["title"], "title"), (Raw(f"=IF({_FAILED},{guard},{spend.inner})", said), "sentence"),
+        (Raw(f'=IF({_FAILED},"",{second.inner})', also), "sentence"), ("", "strip_edge"),
     )  # fmt: skip
     for row, (content, style) in enumerate(contents):
         page.fill_row(ws, row, 0, last, styles["strip" if content else style], rows[style])
@@ -59,7 +60,7 @@ def write(book: PlanBook) -> None:
     ws.set_row(4, rows["space"])
 
     def shown(name: str, value: Any) -> Raw:
-        return Raw(f'=IF({_FAILED},"–",{name})', value)
+        return Raw(f'=IF({_FAILED},"–",{name})', "–" if wrong else value)
 
     tiles = words["tiles"]
     page.tile_row(

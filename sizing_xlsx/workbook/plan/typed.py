@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ...capacity.kinds import KINDS
-from ...formula.render import public_name
+from ...formula.render import column_name, public_name
 from ...planning.row_states import COLUMNS, empty
+from .book import CARD_NUMBERS
 from .jobs import list_name
-
-_CARDS = {"name": "Card", "price": "Price", "price_date": "Date", "purchase_price": "Purchase"}
 
 
 def template_of(path: Path, template: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,7 +25,7 @@ def template_of(path: Path, template: Mapping[str, Any]) -> dict[str, Any]:
     if list_name("job_kind") not in book.defined_names or "Plan_Start" not in book.defined_names:
         raise ValueError(f"{path} is no capacity plan of this program; name a CSV, or a plan that it wrote")
     jobs = _rows(book, {column: list_name(column) for column in COLUMNS})
-    cards = _rows(book, {key: f"Cards_{name}_List" for key, name in _CARDS.items()})
+    cards = _rows(book, {"name": "Cards_Card_List"} | {key: column_name("cards", key) for key in CARD_NUMBERS})
     offers = _rows(book, {"card": "Offers_Card_List", "cards": "Offers_Count_List"})
     opens = dict(template["opens"])
     for section in template["settings"]:
