@@ -367,8 +367,10 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
+    from .workbook.package import Archive
     from .workbook.rules import lint_workbook
 
+    Archive(options.workbook.read_bytes(), str(options.workbook)).verify()  # refuses what is no workbook
     findings = lint_workbook(options.workbook)
     for finding in findings:
         print(finding)

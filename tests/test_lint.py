@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import xlsxwriter
 
+from sizing_xlsx.cli import main
 from sizing_xlsx.workbook.lint import lint, r1c1
 
 SHEET = "xl/worksheets/sheet1.xml"
@@ -544,3 +545,10 @@ def test_ten_thousand_formulas_take_less_than_three_seconds(tmp_path: Path) -> N
     found = lint(path, tables={"Sizing": []})
     assert time.perf_counter() - start < 3
     assert all("differs" in sentence for sentence in found)
+
+
+def test_what_is_no_workbook_is_refused_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("no zip")
+    assert main(["lint", str(path)]) == 2
+    assert capsys.readouterr().err == f"sizing-xlsx: {path} is no whole .xlsx workbook: it is no zip file; use a copy that Excel opens.\n"

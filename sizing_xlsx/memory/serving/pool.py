@@ -151,11 +151,12 @@ def users_of_engine(concurrent_users: Any, data_parallel: Any) -> Any:
 
 @term("count")
 def verdict_code(
-    kv_room: Any, maximum_request_held: Any, concurrency: Any, concurrency_at_mean: Any, concurrent_users: Any
-) -> Any:
+    kv_room: Any, maximum_request_held: Any, concurrency: Any, concurrency_at_mean: Any, concurrent_users: Any,
+    engine_within_card: Any,
+) -> Any:  # fmt: skip
     """1 fits: all users at percentile length. 2 tight: at mean length alone. 3 does not fit: fewer, or no start."""
     beyond = when(concurrency >= concurrent_users, 0, when(concurrency_at_mean >= concurrent_users, 1, 2))
-    return 1 + when((kv_room <= 0) | (kv_room < maximum_request_held), 2, beyond)
+    return 1 + when((kv_room <= 0) | (kv_room < maximum_request_held) | (engine_within_card <= 0), 2, beyond)
 
 
 @term("text")
@@ -190,7 +191,8 @@ def engine_reserved_gb(
 
 @check(
     "{serving_engine} would take {engine_reserved_gb:.2f} GB with its steps and CUDA graphs, which is more than the"
-    " {gpu_usable_capacity_gb:.2f} GB of the card: enter a memory_fraction below {fraction_taken}",
+    " {gpu_usable_capacity_gb:.2f} GB of the card, weights {weights_gb:.2f} GB of it: enter a memory_fraction"
+    " below {fraction_taken}, or where weights are too much a larger card or more of them",
     fault=False,
 )
 @term("switch")
