@@ -563,7 +563,7 @@ def looked_up(job: Job) -> list[tuple[str, str | None]]:
     return sorted(found, key=str)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def made_once(name: str) -> Job:
     """The job as it is."""
     return make_job(name, load_presets())
@@ -600,7 +600,7 @@ def _families() -> list[dict[str, Any]]:
     return found
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def pool(name: str) -> list[dict[str, Any]]:
     """The worked job, each single choice of it, and random ones."""
     job = made_once(name)
@@ -721,7 +721,7 @@ UNUSED_CONSTANTS = {
 }
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def before(name: str) -> list[tuple[Any, ...]]:
     """Every value of the job as it is, for each of the pool."""
     job = made_once(name)
@@ -843,16 +843,14 @@ def test_one_change_of_a_constant(
 def columns_of(name: str) -> list[tuple[str, str]]:
     """Each number column of a job's own tables, whether or not a term looks into it.
 
-    Full fine-tuning shares its tables with adapters, where the others are looked at.
+    What full fine-tuning shares with adapters is changed there.
     """
     job = made_once(name)
-    found = set(looked_up(job))
-    used = {table for table, _ in found}
+    used = {table for table, _ in looked_up(job)}
+    if name == "full":
+        used -= {table for table, _ in looked_up(made_once("lora"))}
     return [
-        (table, column)
-        for table in sorted(used)
-        for column, unit in job.tables[table].units.items()
-        if unit != "text" and (name != "full" or (table, column) in found)
+        (table, column) for table in sorted(used) for column, unit in job.tables[table].units.items() if unit != "text"
     ]
 
 
@@ -872,6 +870,7 @@ UNUSED_COLUMNS |= {("models", "moe_layer_count"), ("models", "full_layer_count")
 # Eager attention has no traced formula but where a form has no other.
 UNUSED_COLUMNS |= {("layer_forms", f"eager_{width}") for width in ("q", "o", "nh_rope", "nh_S")}
 UNUSED_COLUMNS |= {("stacks", "traced_nf4"), ("recipes", "traced")}  # what is warned of
+UNUSED_COLUMNS |= {("recipes", "total_bytes"), ("full_forms", "layer_S")}  # shown; a part that no traced form has
 UNUSED_COLUMNS |= {("recipes", f"runs_{by}") for by in ("ddp", "fsdp", "zero_1_2", "zero_3")}  # which launcher starts it
 # Parts of forms of which the catalogue has no model (shared experts, positions a layer, fp32 between layers); steps do.
 UNUSED_COLUMNS |= {("layer_forms", part) for part in ("shared_d", "rope_layer_S_hd", "boundary_d", "lowest_boundary_d")}
@@ -883,18 +882,9 @@ ONLY_IN = {
     ("training", "attention_kernels", "keeps_masks"),
     ("training", "attention_kernels", "score_bytes"),
     ("training", "attention_kernels", "traced"),
-    # full fine-tuning: without images; windows and masks are what its rules, names and warnings look at
-    *(
-        ("full", "models", key)
-        for key in (
-            "vision_linear_parameters", "image_tokens", "sliding_window", "plain_linears", "full_period", "full_offset"
-        )
-    ),
-    ("full", "attention_kernels", "keeps_masks"),
-    *(("full", "loss_kernels", f"{part}_logit_bytes") for part in ("backward", "fused")),  # forward holds as many or more
-    ("full", "stacks", "fused_logit_bytes"),
-    ("full", "compute_precisions", "half_type"),
-    ("full", "full_forms", "layer_rope"),  # of latent attention, whose layers never set the peak of the pool
+    # of latent attention, whose layers never set the peak of the pool; and what the forward pass holds more of
+    ("full", "full_forms", "layer_rope"),
+    *(("full", "loss_kernels", f"{part}_logit_bytes") for part in ("backward", "fused")),
     # which 16-bit type is computed in matters for a base that is stored in one
     ("training", "compute_precisions", "half_type"),
 }
