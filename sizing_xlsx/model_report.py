@@ -9,7 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .formula.declare import label_of
 from .memory.decoder.counts import FORMULAS, counts
@@ -26,6 +26,9 @@ from .presets.catalogue import (
 )
 from .presets.config import COLUMNS, FIXED, Architecture, read_config
 from .presets.config_file import MAXIMUM_BYTES
+
+if TYPE_CHECKING:
+    from .formula.job import Job
 
 BF16_BYTES = 2
 # Components in the order of a report: name in the JSON object, term, words.
@@ -214,12 +217,22 @@ def job_figures(model: Architecture, presets: Presets) -> Iterator[JobFigures]:
             yield JobFigures(label, {}, {}, why_not, ())
             continue
         job = plain_job(name, with_model(presets, model), opened_on={"base_model": model.name})
+        changes = {**changes, **_within_positions(job, model.name)}
         values = job.size(job.plain_terms, **changes)
         inputs = {**job.defaults(), **changes}
         further, chosen = _OF_JOB[name]
         shown = {key: inputs[key] for key in ("batch_size", "sequence_length", "gpu_choice", *chosen)}
         results = {key: values[key] for key in (*further, *_RESULTS)}
         yield JobFigures(label, shown, results, "", tuple(job.warnings(values, **changes)))
+
+
+def _within_positions(job: Job, name: str) -> dict[str, int]:
+    """The longest sequence of a model with learned positions that has fewer of them than the worked job's."""
+    models = job.tables["models"]
+    row = models.row_of(name)
+    longest = int(models.maximum_positions[row])
+    short = models.position_rows[row] and longest < job.defaults()["sequence_length"]
+    return {"sequence_length": longest} if short else {}
 
 
 # ---------------------------------------------------------------------- the words

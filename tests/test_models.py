@@ -311,7 +311,7 @@ def test_a_quantised_file_is_sized_as_it_is_stored() -> None:
     rest = found["parameters_total"] - linears
     assert found["static_bytes"]["GPTQ int4 g128 sym/asym"] == linears * (0.5 + 2.5 / 128) + 4 * columns + 2 * rest
     assert found["static_bytes"]["bf16"] == 2 * found["parameters_total"]
-    first, second, _ = found["jobs"]
+    first, second, *_ = found["jobs"]
     assert first["inputs"]["base_storage_format"] == found["published_format"] == "GPTQ int4 g128 sym/asym"
     assert first["results"]["frozen_base_weights"] == found["static_bytes"]["GPTQ int4 g128 sym/asym"]
     told = "the weights of acme/q are published as 'GPTQ int4 g128 sym/asym'"
