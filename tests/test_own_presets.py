@@ -347,7 +347,8 @@ def test_their_verdict_in_the_workbook_is_that_of_python(
 ) -> None:
     book, job = own_books[name], make_job(name, own)
     opened = engine(book.path)
-    model = {"base_model": "lab/Tiny", "adapter_layers": 7} if name == "lora" else {}
+    of_job = {"lora": {"base_model": "lab/Tiny", "adapter_layers": 7}, "full": {"base_model": "lab/Tiny"}}
+    model: dict[str, Any] = of_job.get(name, {})
     verdicts = set()
     try:
         for card, batch in (("Acme A1", 4), ("Rack 7", 400), ("Acme A1", 400)):
