@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Sizing"
+_MOST_ON_A_PAGE = 14  # line items and moments that are printed on one page
 _LABEL, _VALUE, _UNIT, _HELP, _PUBLISHED, _DRIVES, _REDUCES = 1, 2, 3, 4, 5, 6, 7
 
 
@@ -50,6 +51,8 @@ def write(book: Book) -> None:
             row += 1
     breaks.append(row)
     row = _items(book, row, last)
+    if len(book.template["items"]) + len(book.template["moments"]) > _MOST_ON_A_PAGE:
+        breaks.append(row)
     row = _moments(book, row, last)
     row = _boundary(book, row, last)
     breaks.append(row)
