@@ -14,6 +14,7 @@ from strategies import random_inputs
 
 from sizing_xlsx.formula.domains import allowed
 from sizing_xlsx.formula.render import public_name
+from sizing_xlsx.jobs import job as declared_job
 
 EVERY = {"Formualizer": 1, "LibreOffice": 4}  # the slower engine tries a part of the wrong values
 FIGURES = ("Total to size against", "Usable capacity", "Headroom", "Utilisation of the card")
@@ -64,6 +65,11 @@ FAULTS: dict[str, list[tuple[str, Any, str]]] = {
         ("target_down", "off?", "off?"),
     ],
     "training": [*BOTH, ("parameter_storage", "fp16", "fp16"), ("parameter_count_override", 0, "0")],
+    "full": [
+        *(fault for fault in BOTH if fault[0] in declared_job("full").inputs),
+        ("gpu_count", 0, "0"),
+        ("training_recipe", "soap", "soap"),
+    ],
 }  # fmt: skip
 # Inputs that are right one by one and wrong together, and what the sentence then says.
 CONTRADICTIONS: dict[str, list[tuple[dict[str, Any], tuple[str, ...]]]] = {
@@ -77,6 +83,10 @@ CONTRADICTIONS: dict[str, list[tuple[dict[str, Any], tuple[str, ...]]]] = {
     "training": [
         ({"attention_heads_override": 15}, ("Attention heads is 15", "divide", "2,048")),
         ({"parameter_storage": "bf16", "compute_precision": "fp32"}, ("Parameter storage is bf16", "fp32", "bf16 autocast")),
+        ({"gpu_choice": "NVIDIA H100 NVL"}, ("NVIDIA H100 NVL", "capacity is not known", "GB")),
+    ],
+    "full": [
+        ({"gpu_count": 3, "tensor_parallel": 2}, ("GPUs is 3", "multiple")),
         ({"gpu_choice": "NVIDIA H100 NVL"}, ("NVIDIA H100 NVL", "capacity is not known", "GB")),
     ],
 }  # fmt: skip
