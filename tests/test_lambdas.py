@@ -19,7 +19,7 @@ from sizing_xlsx.functions import registered
 from sizing_xlsx.functions.desk import CATALOGUE, Desk
 from sizing_xlsx.functions.names import tail
 from sizing_xlsx.functions.signature import TABLE
-from sizing_xlsx.jobs import FUNCTION_JOBS
+from sizing_xlsx.jobs import JOBS
 from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook import lambdas
 from sizing_xlsx.workbook.build import write_book
@@ -76,15 +76,15 @@ class Typed:
         return found
 
 
-@pytest.fixture(params=FUNCTION_JOBS)  # the workbook of full fine-tuning has no functions
+@pytest.fixture(params=JOBS)
 def book(request: pytest.FixtureRequest, short_books: dict[str, Book]) -> Book:
-    """Each workbook with functions, with fewer rows of jobs."""
+    """Each workbook, with fewer rows of jobs."""
     return short_books[request.param]
 
 
-@pytest.fixture(params=FUNCTION_JOBS)
+@pytest.fixture(params=JOBS)
 def whole_book(request: pytest.FixtureRequest, books: dict[str, Book]) -> Book:
-    """Each workbook with functions, as it is shipped."""
+    """Each workbook, as it is shipped."""
     return books[request.param]
 
 

@@ -612,7 +612,8 @@ def test_the_table_holds_the_formulas_against_what_was_seen() -> None:
         "14.4934",
         f"{said[1]:.1f}",
     ]
-    assert command.predicted(make_run("full", {})) is None
+    every = command.predicted(make_run("full", {}))  # all parameters and their state beside the rows
+    assert every is not None and 1.1e9 * 16 / 1e9 < every[0] < every[1]
     assert command.predicted(make_run("lora", {"config": str(model_folder("google/gemma-2-9b"))})) is None
     assert command.predicted(make_run("lora", {"compute_precision": "fp32"})) is None, "there is no traced list of it"
 
