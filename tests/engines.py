@@ -275,6 +275,7 @@ class IronCalc(_Book):
 # -- LibreOffice
 
 
+LOOSE = 12  # cells of a box that are read for each that is wanted: a call costs more than some more cells
 _SERVER = Path(__file__).with_name("libreoffice_server.py")
 
 
@@ -459,15 +460,26 @@ class LibreOffice(_Book):
 
 
 def _areas(cells: Iterable[Cell], gap: int = 40) -> list[tuple[str, int, int, int, int]]:
-    """Few boxes (sheet, top, left, bottom, right) that cover the cells: runs down columns, gaps filled."""
+    """Few boxes (sheet, top, left, bottom, right) that cover the cells.
+
+    One box for the cells of a sheet that lie close; runs down columns, with gaps filled, for scattered ones.
+    """
+    sheets: dict[str, list[tuple[int, int]]] = {}
+    for sheet, row, column in cells:
+        sheets.setdefault(sheet, []).append((column, row))
     areas: list[tuple[str, int, int, int, int]] = []
-    for sheet, column, row in sorted({(sheet, column, row) for sheet, row, column in cells}):
-        if areas:
-            last, top, left, bottom, _ = areas[-1]
-            if last == sheet and left == column and row - bottom <= gap:
-                areas[-1] = (sheet, top, left, row, column)
-                continue
-        areas.append((sheet, row, column, row, column))
+    for sheet, places in sheets.items():
+        columns, rows = zip(*places, strict=True)
+        top, left, bottom, right = min(rows), min(columns), max(rows), max(columns)
+        if (bottom - top + 1) * (right - left + 1) <= LOOSE * len(places):
+            areas.append((sheet, top, left, bottom, right))
+            continue
+        for column, row in sorted(places):
+            last = areas[-1] if areas else None
+            if last and last[0] == sheet and last[2] == column and row - last[3] <= gap:
+                areas[-1] = (sheet, last[1], column, row, column)
+            else:
+                areas.append((sheet, row, column, row, column))
     return areas
 
 

@@ -137,7 +137,7 @@ class Office:
                 cell.setString(value)  # never parsed: "=1+1" stays text
             else:
                 cell.setValue(value)
-        doc.calculateAll()
+        doc.calculate()
 
     def read(self, document: int, areas: list) -> list:
         """Values of areas, each [sheet, first row, first column, last row, last column], as lists of rows."""
@@ -152,18 +152,15 @@ class Office:
         return {"values": self.area(doc, name, 1, 1, end.EndRow + 1, end.EndColumn + 1)}
 
     def area(self, doc, name: str, top: int, left: int, bottom: int, right: int) -> list:
-        """One range in three bulk reads: values, contents (to tell a blank from "") and error cells."""
+        """One range in three bulk reads: values, blank cells (a formula may give "") and error cells."""
         sheet = doc.Sheets.getByName(name)
         cells = sheet.getCellRangeByPosition(left - 1, top - 1, right - 1, bottom - 1)
         rows = [list(row) for row in cells.getDataArray()]
-        contents = None
-        for r, row in enumerate(rows):
-            for c, value in enumerate(row):
-                if value == "":
-                    if contents is None:
-                        contents = cells.getFormulaArray()
-                    if contents[r][c] == "":
-                        row[c] = None
+        if any("" in row for row in rows):
+            for address in cells.queryEmptyCells().RangeAddresses:
+                blank = [None] * (address.EndColumn - address.StartColumn + 1)
+                for r in range(address.StartRow, address.EndRow + 1):
+                    rows[r - top + 1][address.StartColumn - left + 1 : address.EndColumn - left + 2] = blank
         for address in cells.queryFormulaCells(ERROR_RESULT).RangeAddresses:
             for r in range(address.StartRow, address.EndRow + 1):
                 for c in range(address.StartColumn, address.EndColumn + 1):
