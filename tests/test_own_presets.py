@@ -13,7 +13,7 @@ from typing import Any
 
 import openpyxl
 import pytest
-from conftest import Book, File
+from conftest import Alone, Book, File
 from engines import Formualizer, LibreOffice, close, libreoffice_available
 
 from sizing_xlsx import catalogue_command
@@ -218,7 +218,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert "cannot be read" in refused(gpus=[tmp_path])
 
 
-def test_a_thousand_cards_are_read_at_once_and_offered(tmp_path: Path) -> None:
+def test_a_thousand_cards_are_read_at_once_and_offered(tmp_path: Path, build_alone: Alone) -> None:
+    build_alone("training")
     text = "name,usable_gb\n" + "".join(f"Node {at},{20 + at % 60}\n" for at in range(1000))
     start = time.process_time()
     own = load_presets(gpus=[cards(tmp_path / "c.csv", text)])

@@ -13,7 +13,7 @@ from typing import Any
 
 import openpyxl
 import pytest
-from conftest import MAIN, Book, Engine, File, Opened
+from conftest import MAIN, Alone, Book, Engine, File, Opened
 from engines import ErrorValue, Formualizer, close, engine_parameters
 from lxml import etree
 from strategies import random_inputs
@@ -398,8 +398,9 @@ def traced_presets(tmp_path: Path) -> Path:
     return folder
 
 
-def test_step_traces_of_the_presets_stand_beside_the_sweep(traced_presets: Path, tmp_path: Path) -> None:
-    for path, name in zip(build(tmp_path / "out", None, traced_presets)[:2], SWEPT, strict=True):
+def test_step_traces_of_the_presets_stand_beside_the_sweep(traced_presets: Path, tmp_path: Path, build_alone: Alone) -> None:
+    build_alone(*SWEPT)
+    for path, name in zip(build(tmp_path / "out", None, traced_presets), SWEPT, strict=True):
         assert lint_workbook(path) == []
         engine = Formualizer(path)
         table = Table(path, engine)
@@ -538,10 +539,12 @@ def test_runs_of_full_fine_tuning_are_read_in_the_words_of_their_recipe(with_res
         assert engine.get(table.place(input_names(sized)["training_recipe"], at)) == "pure bf16 AdamW"
 
 
-def test_workbooks_with_results_are_clean_and_the_same_twice(with_results: dict[str, Path], tmp_path: Path) -> None:
+def test_workbooks_with_results_are_clean_and_the_same_twice(with_results: dict[str, Path], tmp_path: Path, build_alone: Alone) -> None:
+    build_alone("training")
     write_results(tmp_path, rows_of_all_kinds())
-    for again, path in zip(build(tmp_path), with_results.values(), strict=True):
-        assert again.read_bytes() == path.read_bytes()
+    (again,) = build(tmp_path)
+    assert again.read_bytes() == with_results["training"].read_bytes()
+    for path in with_results.values():
         assert lint_workbook(path) == []
 
 
@@ -550,7 +553,8 @@ def test_without_a_results_file_nothing_is_said(book: Book) -> None:
     assert [cell for line in cells for cell in line if cell and RESULTS_FILE in str(cell)] == []
 
 
-def test_a_build_says_its_paths_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_build_says_its_paths_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str], build_alone: Alone) -> None:
+    build_alone("training")
     write_results(tmp_path, [row("one", "lora")])
     assert main(["build", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr()
@@ -558,12 +562,13 @@ def test_a_build_says_its_paths_and_nothing_else(tmp_path: Path, capsys: pytest.
     assert said.err == ""
 
 
-def test_results_without_a_single_figure_leave_words(tmp_path: Path) -> None:
+def test_results_without_a_single_figure_leave_words(tmp_path: Path, build_alone: Alone) -> None:
     """Every run of the sweep, repeated on a small card, ran out of memory."""
+    build_alone(*SWEPT)
     runs = {"lora": [f"ft{at:02}" for at in range(1, 26)], "training": [f"tr{at:02}" for at in range(1, 25)]}
     card = {"outcome": "oom", "gpu_choice": "NVIDIA T4", "peak_allocated_bytes": "", "peak_reserved_bytes": ""}
     write_results(tmp_path, [row(ident, name, **card) for name, ids in runs.items() for ident in ids])
-    for path, name in zip(build(tmp_path)[:2], SWEPT, strict=True):
+    for path, name in zip(build(tmp_path), SWEPT, strict=True):
         assert lint_workbook(path) == []
         table = Table(path, Formualizer(path))
         engine = table.engine
@@ -588,7 +593,8 @@ HOSTILE = [
 ]
 
 
-def test_texts_of_a_results_file_never_become_formulas(tmp_path: Path) -> None:
+def test_texts_of_a_results_file_never_become_formulas(tmp_path: Path, build_alone: Alone) -> None:
+    build_alone("lora")
     write_results(tmp_path, [row(f"own {at}", "lora", source=text) for at, text in enumerate(HOSTILE)])
     path = build(tmp_path)[0]
     table = Table(path)
@@ -673,8 +679,9 @@ def test_a_results_file_that_is_no_csv_is_refused(tmp_path: Path, content: bytes
     assert [path.name for path in tmp_path.iterdir()] == [RESULTS_FILE]
 
 
-def test_a_run_of_a_model_without_formulas_is_not_used(tmp_path: Path, books: dict[str, Book]) -> None:
+def test_a_run_of_a_model_without_formulas_is_not_used(tmp_path: Path, books: dict[str, Book], build_alone: Alone) -> None:
     """Models that are listed without formulas, and models from a config of the planner's own."""
+    build_alone("lora")
     other = [{**row(ident, "lora", base_model=f"own/{ident}"), "config": f"{ident}.json"} for ident in "ab"]
     write_results(tmp_path, [*other, row("c", "lora")], [*HEADER, "config"])
     path = build(tmp_path)[0]
@@ -687,8 +694,9 @@ def test_how_a_run_is_judged_need_not_be_said(tmp_path: Path) -> None:
     assert [run.skipped for run in read_results(write_results(tmp_path, [row("a", "lora")], header))] == [""]
 
 
-def test_the_results_of_verify_are_read(tmp_path: Path) -> None:
+def test_the_results_of_verify_are_read(tmp_path: Path, build_alone: Alone) -> None:
     """What one command writes, the other reads: the same file, the same columns."""
+    build_alone(*SWEPT)
     from sizing_xlsx.measure.result_file import NAME, ResultFile
     from sizing_xlsx.measure.run import named_sweep
 
@@ -699,7 +707,7 @@ def test_the_results_of_verify_are_read(tmp_path: Path) -> None:
             peaks = {"peak_allocated_bytes": 10**10, "peak_reserved_bytes": 11 * 10**9}
             file.put(run, {"backend": "trace", "outcome": "ok", "source": "traced: here", **peaks})
     assert {run.skipped for run in read_results(tmp_path / NAME)} == {""}
-    for path, name in zip(build(tmp_path)[:2], SWEPT, strict=True):
+    for path, name in zip(build(tmp_path), SWEPT, strict=True):
         table = Table(path, Formualizer(path))
         assert len(table) == SWEEP[name] + SPARE_ROWS
         assert table.engine.get(table.place(FIGURES["trace_peak_gb"], SWEEP[name] - 1)) == 10  # type: ignore[union-attr]
@@ -711,8 +719,9 @@ def test_columns_of_others_are_ignored_and_a_byte_order_mark_is_no_matter(tmp_pa
     assert [run.id for run in read_results(path)] == ["a"]
 
 
-def test_own_presets_decide_which_inputs_are_known(tmp_path: Path) -> None:
+def test_own_presets_decide_which_inputs_are_known(tmp_path: Path, build_alone: Alone) -> None:
     """A model that only the planner's presets have is taken from the results file, too."""
+    build_alone("lora")
     presets = Path(shutil.copytree(presets_folder(), tmp_path / "presets"))
     shutil.copytree(presets / "models" / SMOL.replace("/", "--"), presets / "models" / "own-lab--Tiny")
     write_results(tmp_path / "out", [row("a", "lora", base_model="own-lab/Tiny")])

@@ -13,7 +13,7 @@ from typing import Any
 
 import openpyxl
 import pytest
-from conftest import RESULTS, Book, Opened
+from conftest import RESULTS, Book, Opened, short_template
 from engines import ErrorValue, Formualizer, Value, close
 from openpyxl.formula.translate import Translator
 from openpyxl.utils import get_column_letter
@@ -557,9 +557,8 @@ def test_a_slip_in_the_template_is_refused_with_its_name(
 
 
 def test_an_example_that_the_presets_do_not_have_is_left_out(books: dict[str, Book], tmp_path: Path) -> None:
-    template = load_template("lora")
+    template = short_template("lora")
     template["scenarios"]["jobs"][0]["inputs"] = {"base_model": "nobody/none"}
-    template["scenarios"]["rows"] = 8
     write_book(tmp_path / "x.xlsx", "lora", template, books["lora"].presets)
     sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["Scenarios"]
     assert sheet["B12"].value == "Worked example, small card"
@@ -728,7 +727,7 @@ def test_a_card_given_at_the_build_is_known_to_the_scenarios(
     cards = tmp_path / "cards.csv"
     cards.write_text("name,usable_gib\nRack 7,20\n", encoding="utf-8")
     path = tmp_path / "own.xlsx"
-    write_book(path, "lora", books["lora"].template, load_presets(gpus=[cards]))
+    write_book(path, "lora", short_template("lora"), load_presets(gpus=[cards]))
     cards.unlink()
     write(path, 1, gpu_choice="Rack 7")
     assert main(["lora", "--workbook", str(path), "--scenario", "Worked example", "--json"]) == 0

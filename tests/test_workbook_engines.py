@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from conftest import Book, Engine, File, Opened
-from engines import Formualizer, engine_parameters
+from engines import Formualizer, IronCalc, engine_parameters
 from strategies import random_inputs
 
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.workbook.build import write_book
 
-SETS = {"Formualizer": 120, "IronCalc": 4, "LibreOffice": 8}  # random jobs a workbook; IronCalc takes seconds for one
+SETS = {"Formualizer": 60, "IronCalc": 2, "LibreOffice": 12}  # random jobs a workbook; IronCalc takes seconds for one
 
 
 @pytest.fixture(params=engine_parameters())
@@ -28,6 +28,12 @@ def workbook_engine(request: pytest.FixtureRequest) -> type[Engine]:
 def seed(*parts: object) -> random.Random:
     """The same jobs in every run, others for every test."""
     return random.Random(zlib.crc32(repr(parts).encode()))
+
+
+def skip_ironcalc(opened: Opened) -> None:
+    """For what the other engines show as well: a change takes it seconds."""
+    if isinstance(opened.engine, IronCalc):
+        pytest.skip("IronCalc takes seconds for a change: it tries random jobs and the articles' figures")
 
 
 def test_every_formula_recalculates_to_the_value_in_the_file(opened: Opened) -> None:
@@ -51,6 +57,7 @@ def test_rows_around_a_window_are_sized_as_in_python(opened: Opened) -> None:
     job = opened.book.job
     if opened.book.name != "lora":
         pytest.skip("layers of the encoder have no windows")
+    skip_ironcalc(opened)
     mistral = {"base_model": "mistralai/Mistral-7B-v0.1", "gpu_choice": "NVIDIA H200 SXM"}
     for changes in (
         mistral | {"sequence_length": 4095},
@@ -96,8 +103,8 @@ def test_a_workbook_that_opens_on_a_job_says_what_typing_the_job_says(
             break  # one job: the other engines take seconds for it
 
 
-def test_a_warned_job_says_so_in_a_workbook_that_opens_on_it(books: dict[str, Book], tmp_path: Path) -> None:
-    book = books["lora"]
+def test_a_warned_job_says_so_in_a_workbook_that_opens_on_it(short_books: dict[str, Book], tmp_path: Path) -> None:
+    book = short_books["lora"]
     write_book(tmp_path / "long.xlsx", "lora", book.template, book.presets, None, {"sequence_length": 4096})
     file = File(tmp_path / "long.xlsx")
     raised, first = (file.cached[place] for place in _places(book, ("Warnings_Raised", "First_Warning")))
@@ -112,6 +119,7 @@ def validation(book: Book) -> dict[Any, Any]:
 
 
 def test_validation_does_not_move_with_the_job_on_sizing(opened: Opened) -> None:
+    skip_ironcalc(opened)
     job, rng = opened.book.job, seed(opened.book.name, "closed")
     runs = validation(opened.book)
     assert len(runs) > 500
@@ -132,6 +140,7 @@ OF_NO_RUN = {
 
 
 def test_validation_moves_with_each_allowance_of_the_installation(opened: Opened) -> None:
+    skip_ironcalc(opened)
     job, runs = opened.book.job, validation(opened.book)
     every = {key for key, facts in job.inputs.items() if not facts.follows_job and key not in job.beside}
     allowances = [key for key in job.inputs if key in every - OF_NO_RUN]
@@ -178,7 +187,8 @@ GOLDEN = {
 
 
 def test_the_articles_figures_stand_in_the_workbook(opened: Opened) -> None:
-    for inputs, published, total, traced, verdict in GOLDEN[opened.book.name]:
+    cases = GOLDEN[opened.book.name]
+    for inputs, published, total, traced, verdict in cases[:2] if isinstance(opened.engine, IronCalc) else cases:
         opened.type(inputs)
         assert opened["GPU_Choice"] == WORKED_CARDS[opened.book.name]
         assert opened[PUBLISHED] == pytest.approx(published, abs=5.1e-5), inputs

@@ -355,6 +355,11 @@ NOT_TRACED: dict[str, list[dict[str, Any]]] = {
         {"optimizer_choice": "SGD"},
         {"parameter_storage": "bf16"},
     ],
+    "full": [
+        {"attention_implementation": "Eager, scores stored"},
+        {"tensor_parallel": 2},
+        {"pipeline_parallel": 2},
+    ],
 }
 
 

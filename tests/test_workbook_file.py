@@ -15,7 +15,7 @@ from typing import Any
 import openpyxl
 import pandas as pd
 import pytest
-from conftest import MAIN, RESULTS, Book, File
+from conftest import MAIN, RESULTS, Book, File, short_template
 from engines import ErrorValue, Formualizer, close, contents, libreoffice_available, to_pdf
 from lxml import etree
 
@@ -26,7 +26,7 @@ from sizing_xlsx.jobs import JOBS, job
 from sizing_xlsx.paths import presets_folder
 from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook import build as building
-from sizing_xlsx.workbook.build import build, workbook_job
+from sizing_xlsx.workbook.build import build, workbook_job, write_book
 from sizing_xlsx.workbook.lambdas import BEGIN
 from sizing_xlsx.workbook.own_runs import KEY, figure_names, input_names
 from sizing_xlsx.workbook.rules import lint_workbook
@@ -320,7 +320,8 @@ def test_a_model_folder_dropped_in_is_offered_and_sized(own_presets: Path, tmp_p
         num_key_value_heads=5,
     )
     add_model(own_presets, "own-lab--Strange", model_type="mamba3")
-    path = build(tmp_path / "out", None, own_presets)[0]
+    path = tmp_path / "own.xlsx"
+    write_book(path, "lora", short_template("lora"), load_presets(own_presets), own_presets)
     names = cells_of(File(path), "Models_Names_List")
     assert "own-lab/Tiny-1" in names
     assert "own-lab/Strange" not in names
@@ -345,9 +346,11 @@ def test_a_model_folder_dropped_in_is_offered_and_sized(own_presets: Path, tmp_p
 def test_every_model_that_is_not_offered_is_listed_with_its_reason(own_presets: Path, tmp_path: Path) -> None:
     for family in ("internlm2", "mamba3"):
         add_model(own_presets, f"own-lab--{family}", model_type=family)
-    unsized = load_presets(own_presets).unsized_models
+    presets, path = load_presets(own_presets), tmp_path / "own.xlsx"
+    unsized = presets.unsized_models
     assert len(unsized) == 2
-    sheet = _values(build(tmp_path / "out", None, own_presets)[0])["Presets"]
+    write_book(path, "lora", short_template("lora"), presets, own_presets)
+    sheet = _values(path)["Presets"]
     rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
     for model in unsized:
         assert any(model.name in row and model.why_not in row for row in rows), model.name
@@ -361,8 +364,10 @@ def test_texts_of_presets_never_become_formulas(own_presets: Path, tmp_path: Pat
         frame = pd.read_csv(file, dtype=str, keep_default_na=False)
         frame[column] = [odd[at % len(odd)].strip() for at in range(len(frame))]
         frame.to_csv(file, index=False)
-    plain = [text.strip() for text in odd]
-    for path in build(tmp_path / "out", None, own_presets):
+    plain, presets = [text.strip() for text in odd], load_presets(own_presets)
+    for name in ("lora", "training"):  # what full fine-tuning shows of presets, LoRA does
+        path = tmp_path / f"{name}.xlsx"
+        write_book(path, name, short_template(name), presets, own_presets)
         file = File(path)
         assert [f for f in file.formulas.values() if f.lstrip("=") in {text.lstrip("=") for text in plain}] == []
         shown = [

@@ -79,6 +79,8 @@ def build(output: Path, presets: Presets | None = None, folder: Path | None = No
 
 def targets(output: Path) -> dict[str, tuple[dict[str, Any], Path]]:
     """Job -> its template, and the file in a folder that its workbook is. Raises ValueError where two are one file."""
+    if output.exists() and not output.is_dir():
+        raise OSError(f"{output} is not a folder; name another with --output")
     found: dict[str, tuple[dict[str, Any], Path]] = {}
     for name in JOBS:
         template = load_template(name)
