@@ -11,7 +11,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.jobs import JOBS
 from sizing_xlsx.presets.catalogue import Presets, load_presets
 from sizing_xlsx.workbook import build as building
-from sizing_xlsx.workbook.build import build, load_template, workbook_job, write_book
+from sizing_xlsx.workbook.build import load_template, workbook_job, write_book
 
 # The suite runs side by side, a process a core: threads of PyTorch beside them would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -224,12 +224,34 @@ class Opened:
         return str(self["Sizing", 2, 2])
 
 
+class Shelf(Mapping[str, Book]):
+    """The workbooks by job, each made when it is first taken."""
+
+    def __init__(self, make: Callable[[str], Book]) -> None:
+        self.make = cache(make)
+
+    def __getitem__(self, name: str) -> Book:
+        return self.make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(JOBS)
+
+    def __len__(self) -> int:
+        return len(JOBS)
+
+
 @pytest.fixture(scope="session")
-def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Book]:
+def books(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Book]:
     """The workbooks, as `python build.py` makes them."""
-    presets = load_presets()
-    paths = build(tmp_path_factory.mktemp("workbooks"))
-    return {name: Book(name, path, presets) for name, path in zip(JOBS, paths, strict=True)}
+    presets, folder = load_presets(), tmp_path_factory.mktemp("workbooks")
+
+    def make(name: str) -> Book:
+        template = load_template(name)
+        path = folder / template["file"]
+        write_book(path, name, template, presets)
+        return Book(name, path, presets)
+
+    return Shelf(make)
 
 
 def short_template(name: str) -> dict[str, Any]:
@@ -244,15 +266,17 @@ def short_template(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def short_books(books: dict[str, Book], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Book]:
+def short_books(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Book]:
     """The workbooks with fewer rows of jobs: a row is as the others, and engines take time for each."""
-    folder, found = tmp_path_factory.mktemp("short"), {}
-    for name, book in books.items():
+    presets, folder = load_presets(), tmp_path_factory.mktemp("short")
+
+    def make(name: str) -> Book:
         template = short_template(name)
-        path = folder / book.path.name
-        write_book(path, name, template, book.presets)
-        found[name] = Book(name, path, book.presets, template)
-    return found
+        path = folder / template["file"]
+        write_book(path, name, template, presets)
+        return Book(name, path, presets, template)
+
+    return Shelf(make)
 
 
 @pytest.fixture
