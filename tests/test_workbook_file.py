@@ -26,7 +26,7 @@ from sizing_xlsx.jobs import JOBS, job
 from sizing_xlsx.paths import presets_folder
 from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook import build as building
-from sizing_xlsx.workbook.build import build, workbook_job
+from sizing_xlsx.workbook.build import BOOKS, build, workbook_job
 from sizing_xlsx.workbook.lambdas import BEGIN
 from sizing_xlsx.workbook.own_runs import KEY, figure_names, input_names
 from sizing_xlsx.workbook.rules import lint_workbook
@@ -46,10 +46,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*xtension is not supported:User
 
 
 def test_two_builds_are_byte_identical(books: dict[str, Book], tmp_path: Path) -> None:
-    for again, book in zip(build(tmp_path), books.values(), strict=True):
-        assert again.name == book.path.name
-        assert again.read_bytes() == book.path.read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(book.path.name for book in books.values())
+    first = books["lora"].path.parent
+    for again in build(tmp_path):
+        assert again.read_bytes() == (first / again.name).read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in first.iterdir())
+    assert len(list(first.iterdir())) == len(BOOKS) == 4
 
 
 def test_no_time_or_place_of_the_build_is_in_the_file(book: Book) -> None:
@@ -362,7 +363,7 @@ def test_texts_of_presets_never_become_formulas(own_presets: Path, tmp_path: Pat
         frame[column] = [odd[at % len(odd)].strip() for at in range(len(frame))]
         frame.to_csv(file, index=False)
     plain = [text.strip() for text in odd]
-    for path in build(tmp_path / "out", None, own_presets):
+    for path in build(tmp_path / "out", None, own_presets)[: len(JOBS)]:
         file = File(path)
         assert [f for f in file.formulas.values() if f.lstrip("=") in {text.lstrip("=") for text in plain}] == []
         shown = [

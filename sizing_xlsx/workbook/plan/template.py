@@ -10,6 +10,7 @@ from ...paths import templates_folder
 from ..template import read_toml
 
 NAME = "plan"
+SHARED = ("book", "record")  # sections with words of every workbook
 
 
 class Opening(NamedTuple):
@@ -25,7 +26,8 @@ class Opening(NamedTuple):
 def load_plan_template() -> dict[str, Any]:
     """The template of the plan's workbook, with the words that all workbooks share."""
     path = templates_folder() / f"{NAME}.toml"
-    return {**read_toml(path), "book": read_toml(path.with_name("book.toml"))}
+    shared = {section: read_toml(path.with_name(f"{section}.toml")) for section in SHARED}
+    return {**read_toml(path), **shared}
 
 
 @cache
