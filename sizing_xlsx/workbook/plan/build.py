@@ -38,7 +38,8 @@ from .book import (
     PlanBook,
 )
 from .grid import FIRST, Values
-from .template import load_plan_template
+from .template import NAME, load_plan_template
+from .vocabulary import check_terms
 
 SHEETS = (
     JOBS, MONTHS, FLEET, SUMMARY, CARDS, SETTINGS, OFFERS, checks.TITLE, tables.TITLE, LIST, ROWS,
@@ -67,6 +68,7 @@ def write_plan(
     presets = presets or load_presets(folder)
     day = data_date(folder or presets_folder())
     graphs = Graphs(presets)
+    check_terms(template, graphs, f"templates/{NAME}.toml")
     made = _provenance(presets, template, graphs, day, folder or presets_folder())
     book = PlanBook(path, template, presets, __version__, spoken(day, template["book"]), made, graphs, rows)
     book.workbook.set_properties(
