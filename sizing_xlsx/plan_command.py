@@ -111,8 +111,8 @@ def _value(column: str, text: str | None) -> Any:
 
 def _write(path: Path, template: dict[str, Any], today: Any, start: Any) -> int:
     from .planning import capacity_plan
-    from .workbook.plan.book import ROW_COUNT
     from .workbook.plan.build import dated, write_plan
+    from .workbook.plan.carried import row_count
 
     if path.exists():
         raise ValueError(f"{path} is there already; a plan is written to a new file, so name another one")
@@ -122,7 +122,7 @@ def _write(path: Path, template: dict[str, Any], today: Any, start: Any) -> int:
     days = {"plan_start": dated(start)} | ({} if today is None else {"today_date": dated(today)})
     opens = {**{key: value for key, value in template["opens"].items() if key != "today_date"}, **days}
     jobs = template["jobs"]
-    write_plan(path, {**template, "opens": opens}, rows=max(ROW_COUNT, len(jobs) + 10))
+    write_plan(path, {**template, "opens": opens}, rows=row_count(len(jobs)))
     printed(f"{path}: {len(jobs)} jobs")
     return 0
 

@@ -282,7 +282,7 @@ def short_books(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Book]:
 @pytest.fixture
 def build_alone(monkeypatch: pytest.MonkeyPatch) -> Alone:
     """Lets builds of this test write the workbooks of these jobs alone: build_alone("lora")."""
-    return lambda *names: monkeypatch.setattr(building, "JOBS", names)
+    return lambda *names: monkeypatch.setattr(building, "BOOKS", names)
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,10 @@ import pytest
 
 from sizing_xlsx import paths
 from sizing_xlsx.cli import main
+from sizing_xlsx.workbook import build as building
 from sizing_xlsx.workbook import styles, template
 from sizing_xlsx.workbook.build import build
+from sizing_xlsx.workbook.plan import template as plan_template
 
 ROOT = Path(__file__).parents[1]
 EDITS = [
@@ -46,7 +48,7 @@ EDITS = [
 def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the templates that the build reads in place of the checkout's."""
     folder = Path(shutil.copytree(ROOT / "templates", tmp_path / "templates"))
-    for module in (paths, template, styles):
+    for module in (paths, template, styles, plan_template):
         monkeypatch.setattr(module, "templates_folder", lambda: folder)
     return folder
 
@@ -99,6 +101,47 @@ def test_wrong_words_of_start_and_summary_are_refused(
     text = (templates / file).read_text(encoding="utf-8")
     assert old in text
     (templates / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+    assert main(["build", "--output", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert words in told and told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"idle_share", "failed', '"idle_shares", "failed', "idle_shares, which is no input; did you mean idle_share"),
+        ("spare_cards = 1", "spare_card = 1", "opens has spare_card, which is no row of settings; did you mean"),
+        ('"lora_rank", "sharding', '"lora_ranks", "sharding', "blank of kinds.lora names lora_ranks, which is no input"),
+        ('inputs = { training_recipe', 'inputs = { training_recipes', "inputs of kinds.full names training_recipes"),
+        ("purchase_usd = 2800", "purchase = 2800", "cards 1 has purchase, which none has"),
+        ("runs_at_once = 2", "run_at_once = 2", "jobs 3 has run_at_once, which none has; did you mean runs_at_once"),
+        ('lora_rank = ["LoRA rank", 8', 'lora_rank = ["LoRA rank", "8"', "columns.lora_rank must be a head, a width"),
+        ('deadline_date = ["', 'deadline = ["', "columns.deadline"),
+        ("{count} not counted", "{counts} not counted", "in braces it may say {count}"),
+        ("{number} {currency}, by", "{numbers} {currency}, by", "in braces it may say {number}, {currency}"),
+        ('too_large = "', 'to_large = "', "to_large is no text that a sheet shows; did you mean too_large"),
+        ("[lists]", "[list]", "list is no entry of a plan's template; did you mean lists"),
+        ('file = "gpu-capacity-plan.xlsx"', 'file = "gpu-full-finetune-sizing.xlsx"', "rename one"),
+        ('file = "gpu-capacity-plan.xlsx"', 'file = "plan.txt"', "ends in .xlsx"),
+        ('file = "gpu-capacity-plan.xlsx"', "file = 1", "file is 1; it must be a text"),
+        ('[["Card", ""], ["Own price"', '[["Own price"', "card_columns must be a list of 13 pairs of texts"),
+    ],
+)
+def test_a_wrong_template_of_the_plan_is_refused(
+    templates: Path,
+    tmp_path: Path,
+    old: str,
+    new: str,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if "rename" not in words:
+        monkeypatch.setattr(building, "BOOKS", ("plan",))
+    text = (templates / "plan.toml").read_text(encoding="utf-8")
+    assert old in text
+    (templates / "plan.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
     assert main(["build", "--output", str(tmp_path / "out")]) == 2
     told = capsys.readouterr().err
     assert words in told and told.count("\n") == 1

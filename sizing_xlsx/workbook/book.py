@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ..formula.declare import Choice
-from ..formula.domains import nearest
+from ..formula.domains import allowed, nearest
 from ..formula.engine import value_of
 from ..formula.expression import Expr, name
 from ..formula.job import Job
@@ -145,6 +145,21 @@ class Book:
         names |= {declared.domain.table for declared in job.inputs.values() if isinstance(declared.domain, Choice)}
         self.used_tables = {name: table for name, table in job.tables.items() if name in names}
         self.sheets: dict[str, Worksheet] = {}
+
+    # ------------------------------------------------------------------ what its record says
+    @property
+    def called(self) -> str:
+        """Which of the workbooks it is."""
+        return self.job.name
+
+    def standards(self) -> Mapping[str, Sequence[Any]]:
+        """What cells that may be typed in hold in a workbook that opens on its template: name -> down its column."""
+        return {public_name(key): [self.job.worked[key]] for key in self.job.inputs}
+
+    def may_be(self, name: str) -> str:
+        """What may be typed into a single cell, in words; "" where it is no input."""
+        key = next((key for key in self.job.inputs if public_name(key) == name), None)
+        return allowed(self.job, key) if key else ""
 
     # ------------------------------------------------------------------ names
     def cell_name(self, symbol: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,7 +18,9 @@ from .book import Book
 from .carry import record
 from .lambdas import LAMBDA, NO_ONE, PROVIDERS
 from .own_runs import RESULTS_FILE, OwnRun, read_results, said_of
-from .provenance import provenance_of, spoken
+from .plan.template import NAME as PLAN
+from .plan.template import load_plan_template
+from .provenance import data_date, provenance_of, spoken
 from .public_runs import PublicRuns
 from .sheets import (
     chart_data,
@@ -44,9 +46,10 @@ from .sheets import (
     what_if,
     workings,
 )
-from .template import load_template, read_toml
+from .template import load_template
 from .words import sentence
 
+BOOKS = (*JOBS, PLAN)  # in the order in which they are written
 # What other sheets and programs read by name: no number, not even a wrong one, while an input is at fault.
 RESULTS = (
     "peak_allocated_gb", "total_reserved_gb", "headroom_gb", "published_peak_allocated_gb",
@@ -78,12 +81,15 @@ def build(output: Path, presets: Presets | None = None, folder: Path | None = No
 
 
 def targets(output: Path) -> dict[str, tuple[dict[str, Any], Path]]:
-    """Job -> its template, and the file in a folder that its workbook is. Raises ValueError where two are one file."""
+    """Job, or plan -> its template, and the file in a folder that its workbook is.
+
+    Raises ValueError where two are one file.
+    """
     if output.exists() and not output.is_dir():
         raise OSError(f"{output} is not a folder; name another with --output")
     found: dict[str, tuple[dict[str, Any], Path]] = {}
-    for name in JOBS:
-        template = load_template(name)
+    for name in BOOKS:
+        template = load_plan_template() if name == PLAN else load_template(name)
         final = output / template["file"]
         if any(final == other for _, other in found.values()):
             raise ValueError(f"the templates of two workbooks both say file = {template['file']!r}; rename one")
@@ -141,11 +147,11 @@ def write_book(
     if functions not in PROVIDERS:
         raise ValueError(f"functions is {functions!r}; it must be one of {', '.join(PROVIDERS)}")
     job = workbook_job(name, presets, opened_on)
-    day = _data_date((folder or presets_folder()) / "release.toml")
+    day = data_date(folder or presets_folder())
     words = template["book"]
-    data_date = spoken(day, words)
-    provenance = provenance_of(job, presets, folder or presets_folder(), data_date, words["provenance"])
-    book = Book(path, job, template, presets, __version__, data_date, provenance, results)
+    said = spoken(day, words)
+    provenance = provenance_of(job, presets, folder or presets_folder(), said, words["provenance"])
+    book = Book(path, job, template, presets, __version__, said, provenance, results)
     book.spare_rows += more_spare_rows
     if results:
         book.told[words["own_runs"]["name"]] = said_of(results, name, words["own_runs"])
@@ -192,13 +198,6 @@ def write_book(
         write(book)
     book.sheet("Sizing").activate()
     book.workbook.close()
-
-
-def _data_date(path: Path) -> date:
-    found = read_toml(path).get("data_date")
-    if not isinstance(found, date):
-        raise ValueError(f"{path}: data_date is {found!r}; it must be a date such as 2026-08-17")
-    return found
 
 
 def _count_checks(book: Book) -> int:

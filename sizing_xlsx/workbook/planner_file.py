@@ -76,6 +76,10 @@ class PlannerFile:
         """The worksheets, in the order of their tabs; chart sheets, which have no cells, are left out."""
         return list(self._parts)
 
+    def known_names(self) -> set[str]:
+        """The names of the whole workbook, in lower case."""
+        return {key for key, (_, _, whole) in self._names.items() if whole}
+
     def area(self, defined_name: str) -> Area:
         """The one plain area that a name of the whole workbook stands for. Case does not count.
 

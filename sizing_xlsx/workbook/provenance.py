@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import __version__
 from ..formula.render import sheet_formula
+from .template import read_toml
 from .words import filled
 
 if TYPE_CHECKING:
@@ -49,6 +50,15 @@ def provenance_of(job: Job, presets: Presets, folder: Path, data_date: str, word
         presets=filled(words["hash"], digest=data_hash(folder)),
         own=own_files(presets, words) if presets.own else "",
     )
+
+
+def data_date(folder: Path) -> date:
+    """The date of the presets in a folder. Raises ValueError where its release.toml has none."""
+    path = folder / "release.toml"
+    found = read_toml(path).get("data_date")
+    if not isinstance(found, date):
+        raise ValueError(f"{path}: data_date is {found!r}; it must be a date such as 2026-08-17")
+    return found
 
 
 def spoken(day: date, words: Mapping[str, Any]) -> str:

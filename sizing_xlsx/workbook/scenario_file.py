@@ -12,6 +12,7 @@ from .own_runs import NOT_GIVEN
 from .patch import open_package
 from .planner_file import PlannerFile
 from .scenarios import AS_TYPED, CHOICE, TITLE, inputs_of_scenarios, list_name, standard
+from .sorts import refuse_plan
 
 if TYPE_CHECKING:
     from ..formula.job import Job
@@ -77,6 +78,7 @@ def _plans(file: PlannerFile, job: str) -> bool:
 def _typed_rows(file: PlannerFile, where: str, job: Job) -> list[tuple[int, str, dict[str, Any]]]:
     """Row from 1, name, and what is typed into its cells, for each row in use."""
     keys = ("name", *inputs_of_scenarios(job))
+    refuse_plan(file.known_names(), where, "which has no Scenarios")
     others = [name for name in JOBS if name != job.name and _plans(file, name) and not _plans(file, job.name)]
     if others:
         raise ValueError(

@@ -126,9 +126,7 @@ def check_template(template: Mapping[str, Any], where: str) -> None:
         if not isinstance(template.get(key), kind):
             found = "missing" if key not in template else repr(template[key])[:60]
             raise ValueError(f"{where}: {key} is {found}; it must be {_KINDS[kind]}")
-    file = template["file"]
-    if not file.endswith(".xlsx") or file != Path(file).name or file.startswith("."):
-        raise ValueError(f"{where}: file is {file!r}; it must be a plain name that ends in .xlsx")
+    check_file(template["file"], where)
     for section, keys in ENTRIES.items():
         if section not in sections:
             continue
@@ -153,6 +151,12 @@ def check_template(template: Mapping[str, Any], where: str) -> None:
     for text in _texts(template):
         if len(text) > LONGEST_TEXT * 2:
             raise ValueError(f"{where}: a text of {len(text):,} characters is too long to show: {text[:40]!r}…")
+
+
+def check_file(file: str, where: str) -> None:
+    """Refuse what is no name of a workbook's file."""
+    if not file.endswith(".xlsx") or file != Path(file).name or file.startswith("."):
+        raise ValueError(f"{where}: file is {file!r}; it must be a plain name that ends in .xlsx")
 
 
 def _check_counted(words: Mapping[str, str], where: str) -> None:

@@ -175,21 +175,29 @@ class Word(NamedTuple):
 @cache
 def words_of(section: str) -> Mapping[str, Word]:
     """The words of a section by their places."""
+    return parsed_words(VOCABULARY[section])
+
+
+@cache
+def parsed_words(specs: str) -> Mapping[str, Word]:
+    """Words as VOCABULARY writes them, by their places."""
     found = {}
-    for spec in VOCABULARY[section].split():
+    for spec in specs.split():
         match = _WORD.fullmatch(spec)
-        assert match, f"{spec} of {section} is no word"
+        assert match, f"{spec} is no word"
         place, free, count, slots = match.groups()
         found[place] = Word(int(count or 0), tuple((slots or "").split(",")) if slots else (), bool(free))
     return found
 
 
-def check_words(section: str, table: Mapping[str, Any], where: str) -> None:
+def check_words(
+    section: str, table: Mapping[str, Any], where: str, wanted: Mapping[str, Word] | None = None
+) -> None:
     """Refuse words that are missing, that no sheet reads, or whose braces nothing fills: ValueError, one sentence.
 
-    where: the file and the section, as the sentence names them.
+    where: the file and the section, as the sentence names them. wanted: the words; those of VOCABULARY unless given.
     """
-    wanted = words_of(section)
+    wanted = words_of(section) if wanted is None else wanted
     found = dict(_places(table, wanted))
     for place in found:
         if place not in wanted:

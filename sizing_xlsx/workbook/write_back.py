@@ -18,6 +18,7 @@ from ..presets.names import one_line
 from .own_runs import COMPLETED, KEY, MEASURED, NOT_GIVEN, OF_THE_MACHINE, OUT_OF_MEMORY, figure_names, input_names
 from .patch import Area, Package, WriteReport, open_package
 from .scenario_file import chosen
+from .sorts import refuse_plan
 
 if TYPE_CHECKING:
     from ..formula.job import Job
@@ -300,6 +301,7 @@ def run_of_scenario(path: str | os.PathLike[str], jobs: Mapping[str, Job]) -> tu
 def _only_job(package: Package, jobs: Mapping[str, Job], path: str | os.PathLike[str]) -> str:
     found = jobs_of(package, jobs)
     if not found:
+        refuse_plan(package.known_names(), one_line(str(path)), "which has no table of runs")
         names = [list(input_names(job).values()) for job in jobs.values()]
         if not any(_has(package, name) for name in [KEY, *names[0], *names[-1]]):
             raise ValueError(

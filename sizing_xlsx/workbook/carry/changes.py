@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ...functions import registered
 from ..lambdas import BEGIN
 from ..sheet_part import Value, address
+from ..sorts import PLAN
 from . import record as records
 from .alignment import Alignment, align
 from .cells import Cell
@@ -125,6 +126,11 @@ def changes(old: OldBook, record: Record, *, complete: bool = True) -> Changes:
     return found._replace(loose=loose, drawings=drawings)
 
 
+def row_key(table: str, record: Record) -> str | None:
+    """The column by which the rows of a table are known; None where they go by position."""
+    return None if record.job == PLAN else ROW_KEYS.get(table)
+
+
 def tables(record: Record) -> list[tuple[str, int, list[str]]]:
     """Tables that may be typed in: the word before the first underscore of their columns' names, rows, these names."""
     found: dict[tuple[str, int], list[str]] = {}
@@ -171,7 +177,7 @@ def _inputs(old: OldBook, record: Record) -> list[Typed]:
 def _rows(old: OldBook, record: Record, alignments: Mapping[str, Alignment]) -> list[Row]:
     found = []
     for table, rows, columns in tables(record):
-        key = ROW_KEYS.get(table)
+        key = row_key(table, record)
         first = max(record.typed[name] for name in columns)
         for at in range(rows):
             cells = {name: _cell(old, record, alignments, name, at) for name in columns}

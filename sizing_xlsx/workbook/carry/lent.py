@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import record as records
-from .changes import ROW_KEYS
+from .changes import row_key
 from .old_book import OldBook
 from .record import Grid, Record
 from .shapes import digest
@@ -39,7 +39,7 @@ def _rows(old: OldBook, new: Record, name: str) -> dict[int, int]:
     area = old.place_of(name)
     assert area is not None
     count = area.last_row - area.first_row + 1
-    key = ROW_KEYS.get(name.partition("_")[0])
+    key = row_key(name.partition("_")[0], new)
     if key is None or key not in new.names or old.place_of(key) is None:
         theirs = new.names[name]
         return {at: at for at in range(min(count, theirs.last_row - theirs.first_row + 1))}

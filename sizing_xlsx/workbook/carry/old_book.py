@@ -9,12 +9,12 @@ from typing import NamedTuple
 from ...presets.names import one_line, shown
 from ..planner_file import Area, PlannerFile
 from ..sheet_part import Value
+from ..sorts import sort_of
 from . import record as records
 from .cells import Cell, read_cells
 from .parts import MAIN, RELATION, Element, Link, links_of, parsed, rels_part
 from .shapes import digest
 
-OURS = ("Batch_Size", "GPU_Choice", "Fit_Verdict", "Peak_Allocated_GB", "Checks_Failed")  # in every version
 _VERSION = re.compile(r"sizing_xlsx (\d+(?:\.\d+)*)")
 # Parts that cannot be carried safely, by a piece of their type: what they are, in words.
 UNSAFE = {
@@ -162,9 +162,9 @@ class OldBook(PlannerFile):
     # -- what it is
 
     @cached_property
-    def is_ours(self) -> bool:
-        """Whether a build made it: the names that every version has are there."""
-        return all(name.casefold() in self.everywhere for name in OURS)
+    def sort(self) -> str:
+        """Which sort of workbook a build made it as, one of sorts.py; "" where none did."""
+        return sort_of(self.everywhere)
 
     @cached_property
     def record_format(self) -> Value:

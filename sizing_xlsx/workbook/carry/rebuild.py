@@ -21,6 +21,9 @@ from ..build import book_bytes, results_in, targets, workbook_job
 from ..lambdas import LAMBDA
 from ..own_runs import OwnRun, merged
 from ..package import find_workbook, read_workbook
+from ..plan.build import plan_bytes
+from ..plan.carried import carried
+from ..sorts import NAMES, PLAN, SIZING
 from . import files
 from .changes import Changes, changes
 from .compose import compose
@@ -49,9 +52,10 @@ class Found:
         self.path = path
         self.data = read_workbook(find_workbook(path, where), where)
         self.book = OldBook(self.data, where)
-        if not self.book.is_ours:
+        sort = PLAN if job == PLAN else SIZING
+        if not self.book.sort:
             raise ValueError(
-                f"{where} is a workbook that this program has not made (it lacks names such as Fit_Verdict); "
+                f"{where} is a workbook that this program has not made (it lacks names such as {NAMES[sort][2]}); "
                 "move it away, or name another folder with --output"
             )
         form = self.book.record_format
@@ -62,10 +66,9 @@ class Found:
                 f"use version {self.book.version} or later"
             )
         self.record = self.book.record
-        if self.record is not None and self.record.job != job:
-            raise ValueError(
-                f"{where} sizes {self.record.job}, and the workbook of that name sizes {job}; move it away"
-            )
+        if self.book.sort != sort or (self.record is not None and self.record.job != job):
+            its = PLAN if self.book.sort == PLAN else self.record.job if self.record else ""
+            raise ValueError(f"{where} {_does(its)}, and the workbook of that name {_does(job)}; move it away")
         self.unsafe = self.book.unsafe()
 
 
@@ -117,7 +120,7 @@ class _Build(NamedTuple):
     ) -> tuple[files.Planned | None, Report]:
         """One workbook: what to write, None where the file says it already; and the report."""
         report = Report(final)
-        make = partial(book_bytes, name, template, self.presets, self.folder, self.results, functions=self.functions)
+        make = self._maker(name, template)
         if there is None:
             return files.Planned(final, make()), report
         if there.book.untouched and make() == there.data:
@@ -143,9 +146,9 @@ class _Build(NamedTuple):
         if data == there.data:
             report.found = SAME
             return None, report
-        carried = bool(report.carried) or its.any or not complete
-        report.found = CARRIED if carried else REPLACED
-        return files.Planned(final, data, there.data, keep=carried), report
+        kept = bool(report.carried) or its.any or not complete
+        report.found = CARRIED if kept else REPLACED
+        return files.Planned(final, data, there.data, keep=kept), report
 
     def _carried(
         self,
@@ -158,17 +161,33 @@ class _Build(NamedTuple):
         report: Report,
     ) -> bytes:
         """The new workbook with all that is the planner's."""
-        make = partial(book_bytes, name, template, self.presets, self.folder, self.results, functions=self.functions)
+        make = self._maker(name, template)
         if not its.any and not its.rows:
             return make()
-        inputs = inputs_for(workbook_job(name, self.presets), its, renames, report)
-        shipped = getattr(self.presets, template["validation"]["rows"] + "_sweep")
-        known = {row["id"].casefold() for row in shipped} | set(merged(self.results, name))
-        data = make(inputs.opened_on, runs_to_place(its, known))
-        if not (its._replace(inputs=[]).any or its.rows or inputs.later):
+        if name == PLAN:
+            plan = carried(there.book, record, its, template, renames, report)
+            data = plan_bytes(plan.template, self.presets, self.folder, plan.row_count)
+            its, later = its._replace(rows=plan.rows, loose=plan.loose), plan.later
+        else:
+            inputs = inputs_for(workbook_job(name, self.presets), its, renames, report)
+            shipped = getattr(self.presets, template["validation"]["rows"] + "_sweep")
+            known = {row["id"].casefold() for row in shipped} | set(merged(self.results, name))
+            data, later = make(inputs.opened_on, runs_to_place(its, known)), inputs.later
+        if not (its._replace(inputs=[]).any or its.rows or later):
             return data
         draft = Draft(data, f"the new {one_line(there.path.name)}")
-        return compose(draft, there.book, record, its, inputs.later, renames, report)
+        return compose(draft, there.book, record, its, later, renames, report)
+
+    def _maker(self, name: str, template: dict[str, Any]) -> Callable[..., bytes]:
+        """What makes the workbook as it is shipped."""
+        if name == PLAN:
+            return partial(plan_bytes, template, self.presets, self.folder)
+        return partial(book_bytes, name, template, self.presets, self.folder, self.results, functions=self.functions)
+
+
+def _does(job: str) -> str:
+    """What the workbook of a job does, for a sentence; "": of a job that is not known."""
+    return "plans capacity" if job == PLAN else f"sizes {job or 'another job'}"
 
 
 def _beside(final: Path, data: bytes, there: Found, report: Report) -> files.Planned | None:

@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import __version__
-from ...formula.domains import allowed
-from ...formula.render import public_name
 from .. import page
 from ..planner_file import Area
 from ..sheet_part import Value, box
@@ -79,7 +77,7 @@ def write(book: Book) -> None:
         book, TITLE, title=words["title"], sentence=words["sentence"], rows_repeated=None, freeze=(2, 0)
     )
     row = page.section(ws, styles, 2, last_column=last, name=words["workbook"], put=put)
-    for name, label, fact in zip(_FACTS, words["facts"], (FORMAT, __version__, book.job.name), strict=True):
+    for name, label, fact in zip(_FACTS, words["facts"], (FORMAT, __version__, book.called), strict=True):
         put(row, 1, label, styles["r_label"])
         put(row, 2, fact, styles["r_text_r"])
         book.define(name, TITLE, row, 2)
@@ -98,12 +96,10 @@ def write(book: Book) -> None:
 
 
 def _inputs(book: Book, row: int, names: Sequence[str]) -> int:
-    inputs = {public_name(key): key for key in book.job.inputs}
-    lines = []
-    for name in names:
-        key = inputs.get(name)
-        opened = book.job.worked[key] if key else _opened(book, name)
-        lines.append((name, opened, allowed(book.job, key) if key else ""))
+    standards = book.standards()
+    lines = [
+        (name, standards[name][0] if name in standards else _opened(book, name), book.may_be(name)) for name in names
+    ]
     return _table(book, row, (INPUTS, OPENED_ON, ALLOWED), lines)
 
 
@@ -196,9 +192,10 @@ def _texts(book: Book) -> list[str]:
 def _described(book: Book, typed: Mapping[str, int]) -> dict[str, Any]:
     """The map: names, cells that may be typed in, digests of cells and charts."""
     baseline = {
-        (area.sheet, area.first_row, area.first_column): book.job.worked[key]
-        for key in book.job.inputs
-        for area in [area_of(book.defined[public_name(key)])]
+        (area.sheet, area.first_row + at, area.first_column): value
+        for name, values in book.standards().items()
+        for area in [area_of(book.defined[name])]
+        for at, value in enumerate(values)
     }
     grids: dict[str, list[list[int]]] = {}
     charts: dict[str, list[int]] = {}

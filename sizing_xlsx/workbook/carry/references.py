@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..planner_file import Area
 from ..sheet_part import Value, address, box
-from .changes import ROW_KEYS, Changes
+from .changes import ROW_KEYS, Changes, row_key
 from .old_book import OldBook
 from .record import Record
 from .renames import Renames
@@ -213,7 +213,7 @@ class References:
 
     def _row_now(self, name: str, area: Area, new: Area, row: int, recorded_row: int) -> int | None:
         table = name.partition("_")[0]
-        key = ROW_KEYS.get(table) or _key_of(name, self.record)
+        key = row_key(table, self.record) or _key_of(name, self.record)
         if key is None or key not in self.record.names or self.renames.name(key) not in self.keys:
             offset = recorded_row - area.first_row
             return new.first_row + offset if new.first_row + offset <= new.last_row else None

@@ -134,7 +134,10 @@ def put_rows(
     return left
 
 
-_KINDS = {"GPUs": "price", "Validation": "run", "Scenarios": "scenario"}
+_KINDS = {
+    "GPUs": "price", "Validation": "run", "Scenarios": "scenario",
+    "jobs": "formula of job", "cards": "formula of card", "offers": "formula of offer",
+}  # fmt: skip
 
 
 def _title(row: Row) -> str:

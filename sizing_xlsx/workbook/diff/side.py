@@ -17,6 +17,7 @@ from ..carry.typed import plain
 from ..own_runs import NOT_GIVEN
 from ..package import find_workbook, read_workbook
 from ..sheet_part import Value
+from ..sorts import refuse_plan
 
 ONLY_LORA = "LoRA_Rank"  # a name that the training workbook does not have
 
@@ -45,7 +46,8 @@ def read_side(path: Path, presets: Presets, folder: Path) -> Side:
     """
     where = one_line(str(path))
     book = OldBook(read_workbook(find_workbook(path, where), where), where)
-    if not book.is_ours:
+    refuse_plan(book.everywhere, where, "which diff does not compare")
+    if not book.sort:
         raise ValueError(f"{where} is a workbook that this program has not made; name one of build.py")
     job = book.record.job if book.record else "lora" if ONLY_LORA.casefold() in book.everywhere else "training"
     names = _Names(book, read_renames(folder, book.version))

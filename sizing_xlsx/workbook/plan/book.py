@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeGuard
 
 from ...capacity import kinds
 from ...formula.declare import Choice, Constant, Input
-from ...formula.domains import accept, day_of
+from ...formula.domains import accept, allowed, day_of
 from ...formula.engine import value_of
 from ...formula.render import public_name, ranges_in
 from ...planning.row_states import States, empty
 from ..book import Book, Raw, told
+from ..carry.record import area_of
 from ..jobtable import NOT_GIVEN, JobTable
 from .grid import FIRST, Grid, Values
+from .template import NAME, load_plan_template
 
 if TYPE_CHECKING:
     from ...formula.job import Job
@@ -135,9 +137,10 @@ class PlanBook(Book):
         value = self.opened[key] if key in self.shared else self.kinds_opened(kind)[key]
         return NOT_GIVEN if value is None else value
 
-    def typed(self, kind: str, key: str) -> Any:
+    def typed(self, kind: str, key: str, template: Mapping[str, Any] | None = None) -> Any:
         """What stands in the cell of a setting, right or wrong; "" of kind: one that all kinds share."""
-        typed = self.template["kinds"][kind]["inputs"] if kind else self.template["opens"]
+        template = template or self.template
+        typed = template["kinds"][kind]["inputs"] if kind else template["opens"]
         declared = self.graphs.kinds[kind].inputs[key] if kind else self.shared[key]
         return day_of(typed.get(key, None if key == "today_date" else declared.default))
 
@@ -216,6 +219,33 @@ class PlanBook(Book):
                 values[name] = known
             found.append(Slot(on, count if right else 1, right, offer, values))
         return found
+
+    # ------------------------------------------------------------------ what its record says
+    @property
+    def called(self) -> str:
+        """Which of the workbooks it is."""
+        return NAME
+
+    def standards(self) -> Mapping[str, Sequence[Any]]:
+        """What typed cells hold in the plan that opens on the template's own jobs, whatever this one opens on."""
+        from .typed import TABLES, setting_names
+
+        template = load_plan_template()
+        found = {name: [self.typed(kind, key, template)] for name, (kind, key) in setting_names(template).items()}
+        for table, columns in TABLES.items():
+            for key, name in columns.items():
+                area = area_of(self.defined[name])
+                values = [day_of(row[key]) if key in row else None for row in template[table]]
+                count = area.last_row - area.first_row + 1
+                found[name] = [*values, *[None] * count][:count]
+        return found
+
+    def may_be(self, name: str) -> str:
+        """What may be typed into the cell of a setting, in words."""
+        from .typed import setting_names
+
+        kind, key = setting_names(self.template)[name]
+        return allowed(self.graphs.kinds[kind] if kind else self.owner(key), key)
 
     # ------------------------------------------------------------------ names
     def constant(self, key: str, facts: Constant, kind: str = "") -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,7 +15,8 @@ from ...paths import presets_folder
 from ...planning.row_states import COLUMNS, empty
 from ...presets.catalogue import Presets, load_presets
 from .. import page
-from ..provenance import Provenance, data_hash, spoken
+from ..carry import record
+from ..provenance import Provenance, data_date, data_hash, spoken
 from ..words import filled
 from . import checks, fleet, jobs, lists, month_columns, months, offers, row_columns, settings, summary, tables
 from .book import (
@@ -35,17 +38,27 @@ from .book import (
     PlanBook,
 )
 from .grid import FIRST, Values
-from .template import load_plan_template
+from .template import NAME, load_plan_template
+from .vocabulary import check_terms
 
 SHEETS = (
     JOBS, MONTHS, FLEET, SUMMARY, CARDS, SETTINGS, OFFERS, checks.TITLE, tables.TITLE, LIST, ROWS,
-    *KIND_SHEETS.values(), offers.OFFER_TERMS, MONTH_ROWS, "Notes",
+    *KIND_SHEETS.values(), offers.OFFER_TERMS, MONTH_ROWS, "Notes", record.TITLE,
 )  # fmt: skip
+
+
+def plan_bytes(
+    template: Mapping[str, Any], presets: Presets, folder: Path | None = None, rows: int = ROW_COUNT
+) -> bytes:
+    """The plan's workbook as the bytes of its file."""
+    with io.BytesIO() as file:
+        write_plan(file, template, presets, folder, rows)
+        return file.getvalue()
 
 
 def write_plan(
     path: Path | BinaryIO,
-    template: dict[str, Any] | None = None,
+    template: Mapping[str, Any] | None = None,
     presets: Presets | None = None,
     folder: Path | None = None,
     rows: int = ROW_COUNT,
@@ -53,8 +66,9 @@ def write_plan(
     """Write the plan's workbook to a path or an open file."""
     template = template or load_plan_template()
     presets = presets or load_presets(folder)
-    day = _data_date(folder or presets_folder())
+    day = data_date(folder or presets_folder())
     graphs = Graphs(presets)
+    check_terms(template, graphs, f"templates/{NAME}.toml")
     made = _provenance(presets, template, graphs, day, folder or presets_folder())
     book = PlanBook(path, template, presets, __version__, spoken(day, template["book"]), made, graphs, rows)
     book.workbook.set_properties(
@@ -83,6 +97,7 @@ def write_plan(
     offers.write_terms(book)
     lists.write(book)
     _notes(book)
+    record.write(book)
     book.sheet(JOBS).activate()
     book.workbook.close()
     return book
@@ -177,15 +192,7 @@ def _notes(book: PlanBook) -> None:
     page.print_area(ws, row, last)
 
 
-def _data_date(folder: Path) -> date:
-    from ..template import read_toml
-
-    found = read_toml(folder / "release.toml").get("data_date")
-    assert isinstance(found, date)
-    return found
-
-
-def _provenance(presets: Presets, template: dict[str, Any], graphs: Graphs, day: date, folder: Path) -> Provenance:
+def _provenance(presets: Presets, template: Mapping[str, Any], graphs: Graphs, day: date, folder: Path) -> Provenance:
     import hashlib
 
     from ..provenance import formula_hash, own_files

@@ -43,7 +43,7 @@ class Kind:
         self.on_card, rules = kinds.offer_rules(job), kinds.rules_of(job)
         self.rules = (*[rule for rule in rules if rule not in self.on_card], *self.on_card)
         self.said = {rule: book.states.message(job, rule, job.symbol) for rule in self.rules}
-        told = {key for tree in self.said.values() if isinstance(tree, Expr) for key in names_in(tree)}
+        told = sorted({key for tree in self.said.values() if isinstance(tree, Expr) for key in names_in(tree)})
         told_terms = [key for key in told if key in job.trees]
         self.results = (*kinds.TAKEN, *self.rules)
         free = {*self.row_inputs, *kinds.ON_CARD, *spec["common"], *book.shared}

@@ -7,9 +7,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ...paths import templates_folder
-from ..template import read_toml
+from ..template import check_file, read_toml
+from ..vocabulary import check_words
+from .vocabulary import check_plan
 
 NAME = "plan"
+SHARED = ("book", "record")  # sections with words of every workbook
 
 
 class Opening(NamedTuple):
@@ -23,9 +26,18 @@ class Opening(NamedTuple):
 
 
 def load_plan_template() -> dict[str, Any]:
-    """The template of the plan's workbook, with the words that all workbooks share."""
+    """The template of the plan's workbook, with the words that all workbooks share.
+
+    Raises ValueError, one sentence with the file and the entry, where it is not what the sheets read.
+    """
     path = templates_folder() / f"{NAME}.toml"
-    return {**read_toml(path), "book": read_toml(path.with_name("book.toml"))}
+    template = read_toml(path)
+    check_plan(template, str(path))
+    check_file(template["file"], str(path))
+    for section in SHARED:
+        template[section] = read_toml(path.with_name(f"{section}.toml"))
+        check_words(section, template[section], f"{path.with_name(section)}.toml")
+    return template
 
 
 @cache
