@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -374,3 +375,36 @@ def test_the_command_prints_the_plan(tmp_path: Path, capsys: pytest.CaptureFixtu
     listed.write_text("nmae\nA\n")
     assert main(["plan", str(listed)]) == 2
     assert "'nmae' is no column of a plan" in capsys.readouterr().err
+
+
+def test_a_team_of_one_letter_has_its_money(opened: Plan) -> None:
+    rows = [{**LORA, "team": "R"}, {**LORA, "name": "Other", "team": "support"}]
+    plan = planned(rows)
+    assert plan.spend_by_team["R"][1] > 0
+    opened.type(rows)
+    assert opened.differences(plan) == []
+
+
+def test_the_legend_lists_what_the_chart_shows_and_no_more(made: tuple[PlanBook, Path], opened: Plan) -> None:
+    template = load_plan_template()
+    opened.type(template["jobs"])
+    teams = list(dict.fromkeys(job["team"] for job in template["jobs"]))
+    plan = planned(template["jobs"])
+    needed = [card.name for card in plan.cards if any(card.cards_at_once)]
+    cells = openpyxl.load_workbook(made[1])
+    for sheet, found in (("Summary", [teams]), (MONTHS, [teams, needed, needed])):
+        marks = [
+            (cell.row, cell.column)
+            for row in cells[sheet].iter_rows()
+            for cell in row
+            if isinstance(cell.value, str) and cell.value.endswith('"■")')
+        ]
+        assert len(marks) == 7 * len(found)
+        entries = [(opened.engine.get((sheet, *at)), opened.engine.get((sheet, at[0], at[1] + 1))) for at in marks]
+        for at, names in enumerate(found):
+            shown = [name for mark, name in entries[7 * at : 7 * at + 7] if mark]
+            assert shown == names, (sheet, at)
+            assert all(not name for mark, name in entries[7 * at : 7 * at + 7] if not mark)
+    with zipfile.ZipFile(made[1]) as archive:
+        charts = [archive.read(name) for name in archive.namelist() if name.startswith("xl/charts/chart")]
+    assert len(charts) == 4 and not any(b"<c:legend>" in chart for chart in charts)

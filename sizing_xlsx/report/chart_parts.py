@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..formula.domains import date_of
 from ..presets.names import one_line, shown
 from ..workbook.package import Archive
 from ..workbook.sheet_part import box
@@ -34,7 +35,7 @@ class Series(NamedTuple):
     """Points of one name: x are numbers, or the words of categories; a missing y is NaN.
 
     line, marker, fill: what they look like, None where there is none. Colours are "#RRGGBB"; widths in points.
-    hatched: the fill is a pattern. listed: whether the legend has it.
+    hatched: the fill is a pattern. listed: whether the legend has it; one without a name is in none.
     """
 
     name: str
@@ -200,7 +201,10 @@ def _chart(root: ET.Element, reader: _Reader, sheet: str, number: int, alt: str,
         _value(entry, "idx") for entry in chart.iter(_C + "legendEntry") if _value(entry, "delete") in ("1", "true")
     }
     series = [_series(e, reader, kind, str(at) not in hidden) for at, e in enumerate(body.iter(_C + "ser"))]
+    series = [one._replace(listed=one.listed and bool(one.name.strip())) for one in series]
     axes = [_axis(e, reader) for e in plot if e.tag in (_C + "catAx", _C + "valAx", _C + "dateAx")]
+    if kind == "bar" and axes[0].form.startswith("mmm"):
+        series = [one._replace(x=[_month(word) for word in one.x]) for one in series]
     lying, standing = (axes[1], axes[0]) if across else (axes[0], axes[1])
     title = reader.text(chart.find(_C + "title"))
     return Chart(sheet, number, kind, across, stacked, title, alt, size, series, lying, standing)
@@ -225,6 +229,14 @@ def _axis(element: ET.Element, reader: _Reader) -> Axis:
         _value(scale, "logBase") is not None,
         form.get("formatCode", "") if form is not None else "",
     )
+
+
+def _month(word: Any) -> Any:
+    """A day, as sheets count them, as its month; all else as it is."""
+    try:
+        return f"{date_of(float(word)):%b\n%Y}"
+    except ValueError:
+        return word
 
 
 def _series(element: ET.Element, reader: _Reader, kind: str, listed: bool) -> Series:

@@ -198,7 +198,7 @@ def by_month(
     stacked: bool,
     layout: str = "by_month",
 ) -> Chart:
-    """Columns, one a month, stacked by part or a group of parts side by side."""
+    """Columns, one a month, stacked by part or a group of parts side by side; the legend is left to cells."""
     settings = look["charts"][layout]
     kind = {"type": "column", "subtype": "stacked"} if stacked else {"type": "column"}
     chart = _new(workbook, _ColumnChart, kind)
@@ -211,6 +211,7 @@ def by_month(
     chart.set_x_axis({**_axis(look, token="ink", form="month"), "text_axis": True})
     chart.set_y_axis(_axis(look, title=y_title, grid=True, minimum=0))
     _dress(chart, look, title, settings["plot"])
+    chart.set_legend({"none": True})
     return chart
 
 

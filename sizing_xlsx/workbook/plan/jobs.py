@@ -60,7 +60,7 @@ def write(book: PlanBook) -> None:
         file_and_version=book.footer,
         widths=widths,
         freeze=(FIRST, 2),
-        rows_repeated=(0, FIRST - 1),
+        rows_repeated=(FIRST - 3, FIRST - 1),
     )
     ws.repeat_columns(0, _NAME)
     _strip(book, LAST_PRINTED)

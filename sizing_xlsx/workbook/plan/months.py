@@ -10,7 +10,9 @@ from .. import charts, page
 from ..book import Raw
 from ..scenarios import letters
 from ..words import quoted
+from . import legend
 from .book import CARD_COUNT, MONTH_COUNT, MONTHS, TEAM_COUNT
+from .legend import NO_NAME, Key, unnamed
 from .lists import month_cell
 
 if TYPE_CHECKING:
@@ -22,10 +24,11 @@ OTHER_ROW = TEAM_ROW + TEAM_COUNT
 HOURS_ROW = OTHER_ROW + 5
 PEAK_ROW = HOURS_ROW + CARD_COUNT + 4
 CHART_ROW = PEAK_ROW + CARD_COUNT + 3
-_CHART_ROWS = 15
+_CHART_ROWS, _LEGEND_ROW = 15, 13  # of each chart with its legend, and where that begins
+_LEGEND_COLUMNS = 4  # entries of a legend side by side
+TITLE_COLUMN = _TOTAL + 2  # of what the charts' titles are linked to, beside the page
 FLOOR_ROW = CHART_ROW + 3 * _CHART_ROWS + 3
 AVERAGE_ROW = FLOOR_ROW + CARD_COUNT + 3
-NO_NAME = " "  # of a series that holds nothing: programs make up a name for an empty one
 SHOWN_CARDS = 6  # of a chart, in the order of the cards that are needed; all others are one more
 DATA_ROWS = {"hours": AVERAGE_ROW + CARD_COUNT + 3, "peak": AVERAGE_ROW + CARD_COUNT + SHOWN_CARDS + 7}
 
@@ -53,10 +56,10 @@ def write(book: PlanBook) -> None:
     _cards(book, last, words)
     for first, count in ((TEAM_ROW, TEAM_COUNT + 1), (HOURS_ROW, CARD_COUNT), (PEAK_ROW, CARD_COUNT)):
         area = (first, 0, first + count - 1, _TOTAL)
-        page.formula_marks(ws, book.styles, area, f"=LEN($B{first + 1})<2", "hidden")
-    _charts(book, words)
+        page.formula_marks(ws, book.styles, area, f"={unnamed(f'$B{first + 1}')}", "hidden")
     _workings(book, last, words)
     _chart_data(book, last, words)
+    _charts(book, words)
     write_order(book)
     ws.set_row(CHART_ROW - 1, book.look["rows"]["section"])
     page.print_area(ws, CHART_ROW + 3 * _CHART_ROWS, last, [CHART_ROW])
@@ -118,7 +121,7 @@ def _teams(book: PlanBook, last: int, words: Any) -> None:
             put(
                 row,
                 _FIRST + month,
-                Raw(f"=IF(LEN($B${number})<2,0,SUMPRODUCT(({names}=$B${number})*{area}))", value),
+                Raw(f"=IF({unnamed(f'$B${number}')},0,SUMPRODUCT(({names}=$B${number})*{area}))", value),
                 styles["r_calc0"],
             )
         by_team.append(found)
@@ -298,13 +301,26 @@ def _chart_data(book: PlanBook, last: int, words: Any) -> None:
             put(row, _FIRST + month, Raw(f"=IF({order}=0,0,SUM({area})-SUM({listed}))", rest), styles["r_calc0"])
 
 
+def _series_rows(key: str) -> range:
+    first, count = (TEAM_ROW, TEAM_COUNT + 1) if key == "spend" else (DATA_ROWS[key], SHOWN_CARDS + 1)
+    return range(first, first + count)
+
+
 def series(key: str) -> list[charts.Bars]:
     """The series of a chart: its rows, those that hold nothing without a name."""
-    first, count = (TEAM_ROW, TEAM_COUNT + 1) if key == "spend" else (DATA_ROWS[key], SHOWN_CARDS + 1)
     return [
-        charts.Bars([MONTHS, row, _LABEL], [MONTHS, row, _FIRST, row, _TOTAL - 1])
-        for row in range(first, first + count)
+        charts.Bars([MONTHS, row, _LABEL], [MONTHS, row, _FIRST, row, _TOTAL - 1]) for row in _series_rows(key)
     ]
+
+
+def series_names(book: PlanBook, key: str) -> list[tuple[int, str]]:
+    """Row and name of each series of a chart, as the workbook opens."""
+    words, used = book.template["months_sheet"], needed_cards(book)
+    names = book.teams if key == "spend" else [book.card_rows[at]["name"] for at in used]
+    rows, others = _series_rows(key), words["other_teams" if key == "spend" else "other_cards"]
+    shown = len(rows) - 1
+    found = [*names[:shown], *[NO_NAME] * (shown - len(names)), others if len(names) > shown else NO_NAME]
+    return list(zip(rows, found, strict=True))
 
 
 def _charts(book: PlanBook, words: Any) -> None:
@@ -314,11 +330,15 @@ def _charts(book: PlanBook, words: Any) -> None:
     for at, key in enumerate(("spend", "hours", "peak")):
         spec = words["charts"][key]
         title_row = CHART_ROW + at * _CHART_ROWS
-        book.put(ws, title_row, _LABEL, book.chart_title(key), book.styles["help"])
+        book.put(ws, title_row, TITLE_COLUMN, book.chart_title(key), book.styles["help"])
         chart = charts.by_month(
-            book.workbook, look, title=[MONTHS, title_row, _LABEL], y_title=spec["y"], categories=categories,
+            book.workbook, look, title=[MONTHS, title_row, TITLE_COLUMN], y_title=spec["y"], categories=categories,
             parts=series(key), stacked=key != "peak",
         )  # fmt: skip
         width, height = look["charts"]["by_month"]["size"]
         chart.set_size({"width": round(width / 2.54 * 96), "height": round(height / 2.54 * 96)})
-        ws.insert_chart(title_row + 1, _LABEL, chart, {"description": spec["alt"], "object_position": 2})
+        ws.insert_chart(title_row, _LABEL, chart, {"description": spec["alt"], "object_position": 2, "y_offset": 6})
+        names = series_names(book, key)
+        places = [divmod(place, _LEGEND_COLUMNS) for place in range(len(names))]
+        keys = [Key(title_row + _LEGEND_ROW + line, 2 + 3 * along, 3 + 3 * along) for line, along in places]
+        legend.write(book, MONTHS, names, keys)

@@ -288,4 +288,5 @@ def write_offers(book: PlanBook) -> None:
         told = spelled(words["offer"], count=count, card=card)
         shown = f"{offer.cards} × {offer.card}" if offer.right else "–"
         put(FIRST - 2, 2 + at, Raw(f'=IF({right}=1,{told},"–")', shown), styles["th_r"])
-    page.print_area(ws, grid.last, end)
+    printed = min(grid.rows, book.template["jobs_sheet"]["printed"])
+    page.print_area(ws, FIRST + printed - 1, end)

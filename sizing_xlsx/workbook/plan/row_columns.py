@@ -370,7 +370,7 @@ def offered(book: PlanBook) -> list[Column]:
                 return "–"
             return row[f"{kinds.KINDS[row['kind'] - 1]}.{number}.offer_cost"]
 
-        found.append(Column(f"offer.{number}", f"{offer.cards} × {offer.card}", "currency", formula, value))
+        found.append(Column(f"offer.{number}", f"{offer.cards} × {offer.card}", "currency", formula, value, "r_calc2"))
     return found
 
 

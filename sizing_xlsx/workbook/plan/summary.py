@@ -10,18 +10,20 @@ from ..book import Raw, told
 from ..page import Tile
 from ..scenarios import letters
 from ..words import quoted
+from . import legend
 from .book import CARD_COUNT, FLEET, MONTHS, SUMMARY
 from .fleet import FIRST as FLEET_FIRST
 from .fleet import SHOWN
+from .legend import Key
 from .months import _FIRST as MONTH_FIRST
-from .months import _LABEL as MONTH_LABEL
 from .months import _TOTAL as MONTH_TOTAL
-from .months import CHART_ROW, TEAM_ROW, needed_cards, order_cell, series
+from .months import CHART_ROW, TEAM_ROW, TITLE_COLUMN, needed_cards, order_cell, series, series_names
 
 if TYPE_CHECKING:
     from .book import PlanBook
 
-_TOP, _LEFT_OUT, _CARDS, _CHART_ROWS = 6, 5, 6, 11
+_TOP, _LEFT_OUT, _CARDS, _CHART_ROWS = 6, 5, 6, 10
+_LEGEND = ((0, 1), (2, 3), (5, 6))  # columns of marks and names, entries side by side
 _FAILED = "Settings_Faults+Checks_Failed>0"
 
 
@@ -139,7 +141,7 @@ def _chart(book: PlanBook, row: int, last: int) -> int:
     """Money by month."""
     ws, look, words = book.sheet(SUMMARY), book.look, book.template["months_sheet"]["charts"]["spend"]
     chart = charts.by_month(
-        book.workbook, look, title=[MONTHS, CHART_ROW, MONTH_LABEL], y_title=words["y"],
+        book.workbook, look, title=[MONTHS, CHART_ROW, TITLE_COLUMN], y_title=words["y"],
         categories=[MONTHS, TEAM_ROW - 1, MONTH_FIRST, TEAM_ROW - 1, MONTH_TOTAL - 1],
         parts=series("spend"), stacked=True,
         layout="by_month_summary",
@@ -150,7 +152,13 @@ def _chart(book: PlanBook, row: int, last: int) -> int:
     ws.insert_chart(row + 1, 1, chart, {"description": words["alt"], "object_position": 2})
     for at in range(1, _CHART_ROWS + 1):
         ws.set_row(row + at, look["rows"]["summary_chart"])
-    return row + _CHART_ROWS + 1
+    row += _CHART_ROWS + 1
+    names = series_names(book, "spend")
+    places = [divmod(place, len(_LEGEND)) for place in range(len(names))]
+    legend.write(book, SUMMARY, names, [Key(row + line, *_LEGEND[along]) for line, along in places])
+    for line in range(places[-1][0] + 1):
+        ws.set_row(row + line, look["rows"]["summary"])
+    return row + places[-1][0] + 1
 
 
 def _top(book: PlanBook, row: int, last: int) -> int:

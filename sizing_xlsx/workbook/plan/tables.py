@@ -11,6 +11,8 @@ from .. import page
 if TYPE_CHECKING:
     from .book import PlanBook
 
+_PRINTED = 8  # columns of a page; the sheet is looked up, not read
+
 TITLE = "Presets"
 RECIPES = "Plan_Recipes_List"
 MODELS = "Plan_Models_List"
@@ -75,4 +77,4 @@ def write(book: PlanBook) -> None:
             put(row + at, 1, key, styles["r_label"])
         book.define(name, TITLE, row, 1, row + len(keys) - 1)
         row += len(keys)
-    page.print_area(ws, row - 1, 2)
+    page.print_area(ws, row - 1, min(last, _PRINTED))
