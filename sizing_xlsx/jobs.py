@@ -81,9 +81,23 @@ def beside(name: str) -> tuple[tuple[ModuleType, ...], ...]:
 
 
 def _beside_serving() -> tuple[tuple[ModuleType, ...], ...]:
-    from .effort import price, serving_cost, serving_paid, serving_replicas, serving_speed, serving_taken, serving_work
+    from .effort import (
+        price,
+        serving_cost,
+        serving_paid,
+        serving_replicas,
+        serving_speed,
+        serving_taken,
+        serving_told,
+        serving_work,
+    )
 
-    return (serving_taken, serving_work, serving_speed, serving_replicas), (price, serving_paid, serving_cost)
+    return (serving_taken, serving_work, serving_speed, serving_replicas), (
+        price,
+        serving_paid,
+        serving_cost,
+        serving_told,
+    )
 
 
 def _lora() -> tuple[ModuleType, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .effort.serving_told import KNOWN
 from .planning.serving import Served, card_sets, cheapest_set, every_model, largest_model, smallest_set
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
             f"  As the model needs      {amount('concurrency_by_need', '')} at {amount('percentile_context', 'tokens')}"
             " each, if the engine set no more aside",
             f"  Longest context         {amount('longest_context', 'tokens')} for one user alone",
+            f"  Limited by              {_limit(values, 'users_limited_by')} at"
+            f" {amount('percentile_context', 'tokens')}, {_limit(values, 'users_at_mean_limited_by')} at"
+            f" {amount('mean_context', 'tokens')}",
             "",
             f"{'':24}{'bound':>20}{'expected':>20}",
             "  Time to first token   " + pair("first_token_bound_seconds", "first_token_seconds", "ms", 1, 1000),
@@ -62,11 +66,27 @@ def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
             "  A month               " + pair("rent_per_month", "own_per_month", currency, 2),
             "  A user and month      " + pair("rent_per_user_month", "own_per_user_month", currency, 4),
             f"  A month by the API    {amount('api_per_month', currency, 2):>20}",
+            *_unknown(values),
             "",
             "All figures are calculated; 1 GB = 1,000,000,000 bytes. Bounds take the card's peaks and nothing else;"
             " expected figures rest on two assumed efficiencies.",
         )
     )
+
+
+def _limit(values: dict[str, Any], key: str) -> str:
+    """What decides how many users there are; of an engine's longest step its size."""
+    limit = str(values[key])
+    return f"{limit}, {values['sequences_of_step']:,.0f}" if limit == "maximum_sequences" else limit
+
+
+def _unknown(values: dict[str, Any]) -> list[str]:
+    """Why figures are not known, one line a reason; none where all are."""
+    told: dict[str, list[str]] = {}
+    for what, key in (("times", "speed_told"), ("deployments and owned cost", "replicas_told"), ("rent", "rent_told")):
+        if values[key] != KNOWN:
+            told.setdefault(values[key], []).append(what)
+    return [f"Not known, {', '.join(figures)}: {why}." for why, figures in told.items()]
 
 
 def cards(sized: Job, inputs: dict[str, Any]) -> list[dict[str, Any]]:

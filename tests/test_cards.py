@@ -11,6 +11,7 @@ import pytest
 from conftest import Book, Opened
 from engines import Formualizer, close
 
+from sizing_xlsx.formula.job import names_of
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.jobs import job
 from sizing_xlsx.paths import presets_folder
@@ -200,6 +201,86 @@ def test_the_workbook_shows_that_warning_and_keeps_its_verdict(opened: Opened) -
     assert opened["Fit_Verdict"] == opened.book.job.reference({"gpu_choice": "AMD Instinct MI300X"})["fit_verdict"]
     opened.type()
     assert opened["Card_Runs_CUDA_Fault"] == 0
+
+
+# -- cards without bf16, and slices that share a step
+
+EMULATED, SHARED = "no bf16 of its own", "MIG slices have no peer-to-peer"
+
+
+def warned(name: str, about: str, **inputs: Any) -> list[str]:
+    sized = job(name)
+    rules = {key: rule.message for key, rule in sized.checks.items() if not rule.fault}
+    wanted = {*rules, *(key for message in rules.values() for key in names_of(message) if key in sized.terms)}
+    found = sized.size(sorted(wanted), **inputs)
+    return [line for line in sized.warnings(found, **inputs) if about in line]
+
+
+@pytest.mark.parametrize("name", ["lora", "training", "full"])
+def test_bf16_on_a_card_that_emulates_it_raises_a_warning(name: str) -> None:
+    old = {"Volta", "Turing"}
+    assert old < {row["architecture"] for row in ROWS.values()}
+    for card, row in ROWS.items():
+        if row["usable_bytes"]:
+            told = warned(name, EMULATED, gpu_choice=card)
+            assert len(told) == (row["architecture"] in old), card
+            assert all(card in line for line in told)
+    assert not warned(name, EMULATED, gpu_choice="NVIDIA T4", compute_precision="fp16 autocast")
+
+
+def test_what_computes_in_bf16_is_asked_and_not_what_is_chosen() -> None:
+    on = {"gpu_choice": "NVIDIA V100 SXM2 32GB"}
+    assert not warned("training", EMULATED, **on, compute_precision="fp32")
+    as_stored = {"uses_autocast": "Off", "base_storage_format": "bf16"}
+    for chosen in ("bf16 autocast", "fp16 autocast"):
+        assert warned("lora", EMULATED, **on, **as_stored, compute_precision=chosen)
+    assert not warned("lora", EMULATED, **on, uses_autocast="Off", base_storage_format="fp16")
+    alone = {"gpu_count": 1, "sharding_stage": "None"}
+    fp32 = {"training_recipe": "fp32 AdamW", **alone}
+    assert warned("full", EMULATED, **on, **fp32)
+    assert not warned("full", EMULATED, **on, **fp32, uses_autocast="Off")
+    assert warned("full", EMULATED, **on, **alone, training_recipe="pure bf16 AdamW", uses_autocast="Off")
+
+
+def test_own_cards_are_told_by_their_architecture_and_slices_by_their_name(tmp_path: Path) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text(
+        "name,architecture,usable_gib\nNVIDIA P100,Pascal,15.9\nNVIDIA Next,Rubin,200\nAMD Old,Volta,15\n"
+        "NVIDIA A30 MIG 1g.6gb,Ampere,5.8\nNVIDIA A30,Ampere,23.6\n"
+    )
+    gpus = load_presets(gpus=[file]).gpus
+    found = {name: [gpus.columns[key][at] for key in ("emulates_bf16", "mig_slice")] for at, name in enumerate(gpus)}
+    assert [found[own] for own in ("NVIDIA P100", "NVIDIA Next", "AMD Old", "NVIDIA A30")] == [[1, 0], *[[0, 0]] * 3]
+    assert found["NVIDIA A30 MIG 1g.6gb"] == [0, 1]
+    assert {name for name, (_, cut) in found.items() if cut} == {*SLICES, "NVIDIA A30 MIG 1g.6gb"}
+
+
+@pytest.mark.parametrize("name", ["lora", "full"])
+def test_slices_that_share_a_step_raise_a_warning(name: str) -> None:
+    half = "NVIDIA H100 SXM5 80GB MIG 3g.40gb"
+    assert [half in line and "is 2" in line for line in warned(name, SHARED, gpu_choice=half, gpu_count=2)] == [True]
+    assert not warned(name, SHARED, gpu_choice="NVIDIA H100 SXM5 80GB", gpu_count=2)
+    assert not warned("lora", SHARED, gpu_choice=half, gpu_count=1)
+
+
+def test_engines_on_slices_of_their_own_share_nothing() -> None:
+    half = "NVIDIA H100 SXM5 80GB MIG 3g.40gb"
+    assert not warned("serving", SHARED, gpu_choice=half, data_parallel=2)
+    assert warned("serving", SHARED, gpu_choice=half, tensor_parallel=2)
+    assert warned("serving", SHARED, gpu_choice=half, pipeline_parallel=2)
+
+
+def test_the_workbook_warns_of_both_and_keeps_its_verdict(opened: Opened) -> None:
+    opened.type({"gpu_choice": "NVIDIA T4"})
+    assert (opened["Card_Computes_BF16"], opened["Card_Computes_BF16_Fault"], opened["Checks_Failed"]) == (0, 1, 0)
+    assert "NVIDIA T4, which has no bf16 of its own" in str(opened["First_Warning"])
+    assert opened["Fit_Verdict"] == opened.book.job.reference({"gpu_choice": "NVIDIA T4"})["fit_verdict"]
+    if "gpu_count" in opened.book.job.inputs:
+        opened.type({"gpu_choice": "NVIDIA H100 SXM5 80GB MIG 3g.40gb", "gpu_count": 2})
+        assert (opened["Slices_Work_Alone_Fault"], opened["Checks_Failed"]) == (1, 0)
+        assert "MIG slices have no peer-to-peer traffic" in str(opened["First_Warning"])
+    opened.type()
+    assert opened["Card_Computes_BF16_Fault"] == 0
 
 
 def test_a_slice_in_the_workbook_is_as_in_python(book: Book) -> None:

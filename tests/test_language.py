@@ -859,7 +859,7 @@ UNUSED_COLUMNS = {
     ("gpus", "marketed_gb"),
     ("gpus", "driver_total_bytes"),
     ("gpus", "release_year"),
-    ("gpus", "cuda"),  # raises a warning; see test_cards.py
+    *(("gpus", column) for column in ("cuda", "emulates_bf16", "mig_slice")),  # raise warnings; see test_cards.py
     ("training_models", "maximum_positions"),
     *(
         ("gpus", column) for column in ("fp8_dense_tflops", "bandwidth_gb_per_s")

@@ -17,6 +17,7 @@ from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.table import Table
 from sizing_xlsx.jobs import JOBS, job, plain_job
 from sizing_xlsx.presets.catalogue import SERVING_INPUTS, load_presets
+from sizing_xlsx.serving_report import report
 
 SERVING: Job = job("serving")
 GIB = 2**30
@@ -401,6 +402,54 @@ def test_what_is_not_known_is_said() -> None:
     assert isinstance(unpriced["own_per_million_output"], float)
     too_large = size("replicas", "rent_per_month", "own_per_month", base_model="meta-llama/Llama-3.1-405B")
     assert set(too_large.values()) == {"not known"}
+
+
+WHY = ("speed_told", "replicas_told", "rent_told")
+NO_PEAK, NO_BANDWIDTH, NO_PRICE = "own_peak_tflops", "own_bandwidth_gb_per_s", "own_price_per_hour"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "named"),
+    [
+        ({}, ("known", "known", "known")),
+        ({"gpu_choice": "NVIDIA A10", "base_model": "Qwen/Qwen3-4B"}, ("known", "known", NO_PRICE)),
+        ({"gpu_choice": "NVIDIA A100 SXM4 80GB", "serving_precision": "fp8"}, (NO_PEAK,) * 3),
+        ({"base_model": "meta-llama/Llama-3.1-405B"}, ("known", "no room for a KV pool", "no room for a KV pool")),
+        ({"gpu_choice": "NVIDIA GeForce RTX 3090", "maximum_length": 131_072}, ("known", *("one request",) * 2)),
+    ],
+)
+def test_why_a_figure_is_not_known_is_said_in_words(inputs: dict[str, Any], named: tuple[str, ...]) -> None:
+    figures = ("first_token_seconds", "replicas", "rent_per_month")
+    found = size(*WHY, *figures, **inputs)
+    for why, figure, words in zip(WHY, figures, named, strict=True):
+        assert words in found[why], why
+        assert (found[why] == "known") == (found[figure] != "not known"), why
+    lines = report(SERVING, inputs, SERVING.size(SERVING.plain_terms, **inputs)).splitlines()
+    told = [line for line in lines if line.startswith("Not known, ")]
+    assert {line.partition(": ")[2] for line in told} == {f"{found[why]}." for why in WHY if found[why] != "known"}
+
+
+def test_what_is_entered_takes_the_reason_away() -> None:
+    fp8 = {"gpu_choice": "NVIDIA A100 SXM4 80GB", "serving_precision": "fp8"}
+    assert size("speed_told", **fp8, own_peak_tflops=600)["speed_told"] == "known"
+    assert NO_BANDWIDTH in SERVING.terms["speed_told"].function(1.0, 0.0)  # every card of the catalogue has one
+
+
+def test_no_peak_is_not_never() -> None:
+    unknown = {"gpu_choice": "NVIDIA A100 SXM4 80GB", "serving_precision": "fp8"}
+    assert size("compute_bound_batch", **unknown)["compute_bound_batch"] == "not known"
+    assert size("compute_bound_batch")["compute_bound_batch"] == "never"
+
+
+def test_which_limit_binds_is_told_and_lifting_it_helps() -> None:
+    assert size("users_limited_by")["users_limited_by"] == "the KV pool"
+    by_step = size("concurrency", "users_limited_by", maximum_sequences=8)
+    assert by_step == {"concurrency": 8, "users_limited_by": "maximum_sequences"}
+    assert size("concurrency", maximum_sequences=9)["concurrency"] == 9
+    both = size("users_limited_by", "users_at_mean_limited_by", maximum_sequences=100)
+    assert both == {"users_limited_by": "the KV pool", "users_at_mean_limited_by": "maximum_sequences"}
+    text = report(SERVING, {}, SERVING.size(SERVING.plain_terms, maximum_sequences=100))
+    assert "Limited by              the KV pool at 7,000 tokens, maximum_sequences, 100 at 1,960 tokens" in text
 
 
 # ------------------------------------------------------------------------------------------------ planning

@@ -207,8 +207,11 @@ def compute_bound_batch(
     peaks_known: Any, request_balance_seconds: Any, layer_weights_held: Any, expert_weights_held: Any, head_read: Any,
     pipeline_parallel: Any, card_bandwidth: Any, bandwidth_unknown: Any, least_seconds: Any,
 ) -> Any:  # fmt: skip
-    """Requests of one engine at which a step moves from bandwidth to compute; "never" where caches outweigh it."""
+    """Requests of one engine at which a step moves from bandwidth to compute; "never" where caches outweigh it.
+
+    "not known" without the card's peaks.
+    """
     weights = (layer_weights_held + expert_weights_held + head_read) * pipeline_parallel
     reading = weights / when(card_bandwidth > 0, card_bandwidth, bandwidth_unknown)
     batch = reading / maximum(least_seconds, request_balance_seconds)
-    return either((peaks_known > 0) & (request_balance_seconds > 0), batch, "never")
+    return either(peaks_known > 0, either(request_balance_seconds > 0, batch, "never"), "not known")

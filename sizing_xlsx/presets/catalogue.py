@@ -16,7 +16,7 @@ from .csv_file import Row, read_rows
 from .families import families
 from .full_forms import FullForm, full_form_table, read_full_forms
 from .layer_forms import LayerForm, read_layer_forms
-from .mig import read_slices
+from .mig import is_slice, read_slices
 from .names import checked_name, one_line, shown
 from .quantisation import stored_format
 from .sweeps import public_sweep
@@ -355,7 +355,10 @@ GPU_UNITS = {
     "interconnect_gb_per_s": "GB per second",
     "price_usd_per_hour": "USD per hour",
     "cuda": "count",
+    "emulates_bf16": "count",
+    "mig_slice": "count",
 }
+MADE_OF_CARDS = ("cuda", "emulates_bf16", "mig_slice")  # columns that no file has
 STORAGE_UNITS = {
     "bytes_per_parameter": "bytes",
     "value_bytes": "bytes",
@@ -560,7 +563,7 @@ def _read(folder: Path) -> Presets:
     return Presets(
         models=model_table(sized, offered),
         training_models=_table("training_models", training, TRAINING_UNITS),
-        gpus=gpu_table(gpus),
+        gpus=gpu_table(gpus, options),
         storage_formats=offered,
         stacks=_table("stacks", stacks, STACK_UNITS),
         layer_forms=form_table(forms, framework_forms),
@@ -712,9 +715,24 @@ def published_format(model: Architecture, formats: Table) -> str:
     return name if name.casefold() in formats.index else ""
 
 
-def gpu_table(rows: Sequence[Row]) -> Table:
-    """The table of cards; cuda is 1 for a card of the vendor whose stack was measured."""
-    return _table("gpus", [{**row, "cuda": int(row["vendor"] == CUDA_VENDOR)} for row in rows], GPU_UNITS)
+def gpu_table(rows: Sequence[Row], options: Mapping[str, Table]) -> Table:
+    """The table of cards, with what follows from their rows.
+
+    cuda is 1 for a card of the vendor whose stack was measured; emulates_bf16 where its architecture is known to have
+    no bf16 of its own; mig_slice for a slice of a card. options: the tables of options.toml.
+    """
+    known = options["architectures"]
+    emulating = {name for name, flag in zip(known.keys, known.columns["emulates_bf16"], strict=True) if flag}
+    old = {name.casefold() for name in emulating}
+    made = [
+        {
+            "cuda": int(row["vendor"] == CUDA_VENDOR),
+            "emulates_bf16": int(row["vendor"] == CUDA_VENDOR and row["architecture"].casefold() in old),
+            "mig_slice": int(is_slice(row)),
+        }
+        for row in rows
+    ]
+    return _table("gpus", [row | facts for row, facts in zip(rows, made, strict=True)], GPU_UNITS)
 
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]], units: Mapping[str, str]) -> Table:

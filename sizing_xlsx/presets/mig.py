@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,13 @@ COLUMNS = {
 COMPUTE_SLICES, MEMORY_SLICES = 7, 8  # of a whole card
 BY_COMPUTE = ("bf16_dense_tflops", "fp8_dense_tflops", "fp32_tflops", "tf32_dense_tflops", "int8_dense_tops")
 SAME = ("vendor", "architecture", "ecc", "ecc_memory_share", "ecc_source", "matmul_workspace_bytes", "release_year")
+
+PROFILE = re.compile(r"\bMIG \d+g\.\d+gb")  # in the name of a slice, as drivers and frameworks print it
+
+
+def is_slice(card: Mapping[str, Any]) -> bool:
+    """Whether a row of the table of cards is a slice of one, by its name; a planner's own slice is one too."""
+    return PROFILE.search(card["name"]) is not None
 
 
 def read_slices(path: Path, cards: Iterable[Row]) -> list[Row]:

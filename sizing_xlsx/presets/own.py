@@ -78,7 +78,7 @@ def with_own(
     reasons = {model.name: model.why_not for model in unsized}
     return presets._replace(
         models=model_table(all_sized, presets.storage_formats) if sized else presets.models,
-        gpus=gpu_table(all_cards) if cards else presets.gpus,
+        gpus=gpu_table(all_cards, presets.options) if cards else presets.gpus,
         sized_models=all_sized,
         unsized_models=all_unsized,
         counted_models=counted_table(all_unsized, presets.storage_formats) if unsized else presets.counted_models,

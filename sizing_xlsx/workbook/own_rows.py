@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from .planner_file import Area, PlannerFile
 
 _TABLES = {"gpus": "card", "models": "model", "training_models": "model"}  # what a row of each is
-_MAY_BE_EMPTY = (  # figures of a card that time and money rest on, and no memory; 0 is not known
+_MAY_BE_EMPTY = (  # what time, money and warnings rest on, and no memory; 0 is not known
     "price_usd_per_hour", "bf16_dense_tflops", "fp32_tflops", "power_w", "interconnect_gb_per_s",
+    "emulates_bf16", "mig_slice",
 )  # fmt: skip
 _NAMING = {"layer_form": "layer_forms", "published_format": "storage_formats"}  # columns that name a row of a table
 

@@ -147,7 +147,8 @@ VOCABULARY: Mapping[str, str] = {
         gpus.title gpus.sentence gpus.gpu gpus.note gpus.unknown gpus.sources gpus.source{figure,source}
         gpus.columns.vendor[2] gpus.columns.architecture[2] gpus.columns.marketed_gb[2] gpus.columns.usable_bytes[2]
         gpus.columns.usable_gb[2] gpus.columns.usable_mib[2] gpus.columns.driver_total_bytes[2] gpus.columns.ecc[2]
-        gpus.columns.ecc_memory_share[2] gpus.columns.cuda[2] gpus.columns.matmul_workspace_bytes[2]
+        gpus.columns.ecc_memory_share[2] gpus.columns.cuda[2] gpus.columns.emulates_bf16[2] gpus.columns.mig_slice[2]
+        gpus.columns.matmul_workspace_bytes[2]
         gpus.columns.bandwidth_gb_per_s[2] gpus.columns.fp32_tflops[2] gpus.columns.tf32_dense_tflops[2]
         gpus.columns.bf16_dense_tflops[2] gpus.columns.fp8_dense_tflops[2] gpus.columns.int8_dense_tops[2]
         gpus.columns.power_w[2] gpus.columns.interconnect[2] gpus.columns.interconnect_gb_per_s[2]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...formula.declare import Choice, Input, check, term
-from ...formula.primitives import when
+from ...formula.primitives import equal, when
 
 _RECIPE = "the chosen row of the training recipes"
 _FSDP = "PyTorch 2.13: mixed precision of FSDP over parameters that a trainer has cast to fp32; public runs agree"
@@ -81,6 +81,12 @@ def recipe_kept(fsdp_upcasts: Any) -> Any:
 def precision_suits_recipe(half_weights: Any, autocast_on: Any) -> Any:
     """0 when 16-bit weights would be computed in fp32."""
     return 1 - half_weights * (1 - autocast_on)
+
+
+@term("switch")
+def computes_bf16(computed_half_type: Any, autocast_active: Any, half_weights: Any) -> Any:
+    """1 when matrices are multiplied in bf16: by autocast, or because the weights are."""
+    return when(equal(computed_half_type, 1) & (autocast_active + half_weights > 0), 1, 0)
 
 
 @term("bytes per parameter", source=_RECIPE)

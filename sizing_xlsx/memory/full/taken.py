@@ -36,6 +36,7 @@ from ..shared.run import (  # noqa: F401
     checkpointing_on,
     compute_bytes,
     compute_precision,
+    computed_half_type,
     gradient_accumulation,
     gradients_accumulate,
     kernel_row,

@@ -410,16 +410,17 @@ def stored_half_type(storage_formats: Any, storage_row: Any) -> Any:
     return storage_formats.half_type[storage_row]
 
 
-@term("count")
-def computed_half_type(compute_precisions: Any, precision_row: Any) -> Any:
-    """Which 16-bit type is computed in: 0 none, 1 bf16, 2 fp16."""
-    return compute_precisions.half_type[precision_row]
-
-
 @term("switch")
 def same_half_type(stored_half_type: Any, computed_half_type: Any) -> Any:
     """0 when a 16-bit base is computed in the other 16-bit type: every weight is then cast, which was not traced."""
     return when((stored_half_type > 0) & opposite(equal(stored_half_type, computed_half_type)), 0, 1)
+
+
+@term("switch")
+def computes_bf16(autocast_active: Any, stored_half_type: Any, computed_half_type: Any) -> Any:
+    """1 when matrices are multiplied in bf16: a 16-bit base as it is stored where autocast casts nothing."""
+    half_type = when((stored_half_type > 0) & (autocast_active <= 0), stored_half_type, computed_half_type)
+    return when(equal(half_type, 1), 1, 0)
 
 
 @term("switch")

@@ -4,6 +4,7 @@ from typing import Any
 
 from ...formula.declare import Input, Whole, check, term
 from ...formula.primitives import floor, maximum, when
+from ..shared.card import APART, may_share
 
 tensor_parallel = Input(
     "count", Whole(1, 1024), 1, "Tensor parallel", "Cards that share each matrix; it must divide the attention heads."
@@ -31,6 +32,15 @@ expert_parallel = Input(
 def gpu_count(tensor_parallel: Any, pipeline_parallel: Any, data_parallel: Any) -> Any:
     """Cards of one deployment: tensor × pipeline × data parallel."""
     return tensor_parallel * pipeline_parallel * data_parallel
+
+
+@check(APART, fault=False)
+@term("switch", source="NVIDIA MIG User Guide, Deployment Considerations")
+def slices_work_alone(
+    gpus: Any, gpu_row: Any, tensor_parallel: Any, pipeline_parallel: Any, expert_parallel: Any
+) -> Any:
+    """0 when cards that share a step are MIG slices; copies of the engine need nothing of each other."""
+    return may_share(gpus, gpu_row, maximum(tensor_parallel * pipeline_parallel, expert_parallel))
 
 
 @check("tensor_parallel is {tensor_parallel}; it must divide the attention heads of {base_model}, {attention_heads}")

@@ -79,6 +79,20 @@ def requests_at_percentile(kv_pool: Any, percentile_request_held: Any, least_byt
     return minimum(sequences_of_step, floor(kv_pool / maximum(least_bytes, percentile_request_held)))
 
 
+@term("text", label="What limits users, percentile length")
+def users_limited_by(kv_pool: Any, percentile_request_held: Any, least_bytes: Any, sequences_of_step: Any) -> Any:
+    """Which limit decides how many users an engine serves at percentile length: the KV pool, or its longest step."""
+    held = floor(kv_pool / maximum(least_bytes, percentile_request_held))
+    return when(held < sequences_of_step, "the KV pool", "maximum_sequences")
+
+
+@term("text", label="What limits users, mean length")
+def users_at_mean_limited_by(kv_pool: Any, mean_request_held: Any, least_bytes: Any, sequences_of_step: Any) -> Any:
+    """The same at mean length."""
+    held = floor(kv_pool / maximum(least_bytes, mean_request_held))
+    return when(held < sequences_of_step, "the KV pool", "maximum_sequences")
+
+
 @term("count", label="Users at one time, percentile length")
 def concurrency(requests_at_percentile: Any, data_parallel: Any) -> Any:
     """Users that all cards together serve at once, each at percentile length."""

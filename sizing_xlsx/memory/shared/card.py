@@ -23,6 +23,18 @@ outside_pytorch_gb = Constant(
 )
 
 
+APART = (
+    "gpu_count is {gpu_count} with gpu_choice {gpu_choice}; MIG slices have no peer-to-peer traffic and no NVLink"
+    " between them, so that what they share goes through the host, where the libraries (NCCL) allow it at all: take one"
+    " slice, or whole cards"
+)
+
+
+def may_share(gpus: Any, gpu_row: Any, cards: Any) -> Any:
+    """1 when so many of a card may share a step: whole cards, or one. Part of terms, no term itself."""
+    return 1 - gpus.mig_slice[gpu_row] * when(cards > 1, 1, 0)
+
+
 @term("row")
 def gpu_row(gpus: Any, gpu_choice: Any) -> Any:
     """Row of the card in the table of GPUs."""
@@ -38,6 +50,17 @@ def gpu_row(gpus: Any, gpu_choice: Any) -> Any:
 def card_runs_cuda(gpus: Any, gpu_row: Any) -> Any:
     """1 when the card is NVIDIA's: its stack is CUDA, as in the measured runs."""
     return gpus.cuda[gpu_row]
+
+
+@check(
+    "gpu_choice is {gpu_choice}, which has no bf16 of its own (CUDA compute capability below 8.0): PyTorch emulates it"
+    " there, slowly; memory is as calculated. Compute in fp16, or on a card of Ampere or newer",
+    fault=False,
+)
+@term("switch", source="PyTorch: torch.cuda.is_bf16_supported; options.toml: architectures")
+def card_computes_bf16(gpus: Any, gpu_row: Any, computes_bf16: Any) -> Any:
+    """0 when the job computes in bf16 on a card that is known to emulate it."""
+    return 1 - computes_bf16 * gpus.emulates_bf16[gpu_row]
 
 
 @overridable(Number(0.001, 100_000), input_name="gpu_capacity_override_gb")

@@ -108,6 +108,12 @@ def compute_bytes(compute_precisions: Any, precision_row: Any) -> Any:
     return compute_precisions.compute_bytes[precision_row]
 
 
+@term("count")
+def computed_half_type(compute_precisions: Any, precision_row: Any) -> Any:
+    """Which 16-bit type is computed in: 0 none, 1 bf16, 2 fp16."""
+    return compute_precisions.half_type[precision_row]
+
+
 @term("switch")
 def autocast_on(compute_precisions: Any, precision_row: Any) -> Any:
     """1 when matrices are cast to 16 bit on the fly, 0 in fp32 compute."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from ...formula.declare import Choice, Constant, Input, Whole, check, term
 from ...formula.primitives import floor, when
+from .card import APART, may_share
 
 _ZERO = "Rajbhandari et al. 2020; DeepSpeed's and PyTorch's documentation"
 gpu_count = Input("count", Whole(1, 1_048_576), 1, "GPUs", "Cards in all, over all nodes.")
@@ -18,6 +19,13 @@ gpus_per_node = Input(
     "count", Whole(1, 1024), 8, "GPUs per node", "Cards of one machine; hybrid shards stay within it."
 )
 node_cards = Constant(8, "count", "Cards of a common node", "eight-GPU servers of all vendors", "definition")
+
+
+@check(APART, fault=False)
+@term("switch", source="NVIDIA MIG User Guide, Deployment Considerations")
+def slices_work_alone(gpus: Any, gpu_row: Any, gpu_count: Any) -> Any:
+    """0 when cards that share a step are MIG slices."""
+    return may_share(gpus, gpu_row, gpu_count)
 
 
 @term("row")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...formula.declare import Choice, Constant, Input, Whole, check, overridable, term
-from ...formula.primitives import floor, when
+from ...formula.primitives import equal, floor, when
 
 _SHAPE = "the shape chosen on Presets"
 layer_vectors = Constant(
@@ -149,6 +149,12 @@ def storage_bytes(parameter_storage_options: Any, storage_row: Any) -> Any:
 def fp32_storage(parameter_storage_options: Any, storage_row: Any) -> Any:
     """1 when parameters are stored in fp32."""
     return parameter_storage_options.fp32[storage_row]
+
+
+@term("switch")
+def computes_bf16(computed_half_type: Any) -> Any:
+    """1 when matrices are multiplied in bf16."""
+    return when(equal(computed_half_type, 1), 1, 0)
 
 
 @check(

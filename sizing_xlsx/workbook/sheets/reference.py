@@ -12,6 +12,7 @@ from ...formula.expression import name as symbol_of
 from ...formula.render import column_name, sheet_formula
 from ...formula.table import Table
 from ...functions.vocabulary import vocabulary
+from ...presets.catalogue import MADE_OF_CARDS
 from .. import page
 from ..book import Raw
 from ..inputs import prompt
@@ -299,7 +300,7 @@ def _gpus(book: Book) -> None:
             if key in _USABLE:
                 _usable(book, 4 + at, column, key, rows[name]["usable_bytes"])
             else:
-                value = table.columns[key][at] if key == "cuda" else rows[name][key]
+                value = table.columns[key][at] if key in MADE_OF_CARDS else rows[name][key]
                 _gpu_cell(book, 4 + at, column, key, value, numeric)
     for at, name in enumerate(table.keys):
         put(4 + at, 1, name, styles["r_label"])
