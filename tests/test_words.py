@@ -117,7 +117,7 @@ def facts_of(book: Book) -> set[str]:
         found |= {text for text in facts if isinstance(text, str)} | {facts.label[:LONGEST_TITLE], facts.label.lower()}
     for key, rule in job.checks.items():
         found |= {checks.rule_shown(job, key), *strings(checks.shown_message(book, rule.message))}
-    found |= {checks.rule_shown(job, key) for key in checks.SUMS}
+    found |= {checks.rule_shown(job, key) for key in checks.sums_of(job)}
     for key, declared in job.inputs.items():
         bound = str(getattr(declared.domain, "high", "")).replace("_", " ")
         found |= {allowed(job, key), *allowed(job, key).partition(f"the {bound}")}
