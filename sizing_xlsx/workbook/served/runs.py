@@ -129,7 +129,7 @@ def write(book: Book) -> None:
     ws.set_row(FIRST - 1, book.look["rows"]["header_two_lines"])
     page.fill_row(ws, FIRST - 2, 1, last - 1, styles["th_open"])
     for at, group in enumerate(words["groups"]):
-        put(FIRST - 2, 5 + 3 * at, group, styles["th_open_r"])
+        put(FIRST - 2, 5 + 3 * at, group, styles.variant("th_open_i", wrap=False))
     for column, head in enumerate(heads, 1):
         text = column <= 4 or column >= len(heads) - 1
         put(FIRST - 1, column, head, styles["th" if column == 1 else "th_i" if text else "th_r"])
@@ -143,13 +143,15 @@ def write(book: Book) -> None:
         large = f"=IF(ISNUMBER({here}),ABS({here})>{bound},FALSE)"
         page.formula_marks(ws, styles, (FIRST, column, runs.end, column), large, "large")
     page.formula_marks(ws, styles, area, f"={page.cell(FIRST, 5)}={quoted(words['none'])}", "quiet")
+    verdict, called = len(heads) - 1, page.cell(FIRST, 2 + len(runs.table.columns), column_fixed=True)
+    page.formula_marks(ws, styles, (FIRST, verdict, runs.end, verdict), f"='{WORKINGS}'!{called}=0", "wrong")
     row = runs.end + 1
     for note in words["notes"]:
         put(row, 1, note, styles["help"])
         row += 1
     chart_row = row + 1
     _chart(book, runs, ws, chart_row)
-    page.print_area(ws, chart_row + 22, last, [chart_row])
+    page.print_area(ws, chart_row + 22, last)
 
 
 def _row(book: Book, runs: Runs, at: int) -> None:

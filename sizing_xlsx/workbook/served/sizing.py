@@ -27,8 +27,9 @@ def write(book: Book) -> None:
     breaks.append(row)
     row = _items(book, row, last)
     for table in book.template["served"]["tables"]:
+        if table.get("new_page"):
+            breaks.append(row)
         row = _table(book, row, last, table)
-    breaks.append(row)
     row = _charts(book, row, last)
     page.print_area(ws, row, last, breaks)
     ws.set_selection(9, _VALUE, 9, _VALUE)

@@ -73,7 +73,8 @@ def _strip(book: Book, last: int) -> None:
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[
-            Tile(at, at, tile["name"], live(book, sym(tile["figure"])), tile.get("note", money), "tile_amount")
+            Tile(at, at, tile["name"], live(book, sym(tile["figure"])), tile.get("note", money),
+                 tile.get("style", "tile_amount"))
             for at, tile in enumerate(words, 1)
         ],
     )
@@ -189,7 +190,7 @@ def _table(book: Book, row: int, last: int, table: Mapping[str, Any]) -> int:
                 put(row, column, "", styles[f"{form}_label"])
                 continue
             units.append(unit := job.unit_of(key))
-            style = styles.variant(f"{form}_calc3", format=_shown(book, unit))
+            style = styles.variant(f"{form}_calc3", format=entry.get("format", _shown(book, unit)))
             put(row, column, live(book, book.sym(key)), style)
         put(row, _FIFTH, _unit(book, units[0]), styles[f"{form}_unit"])
         row += 1

@@ -10,7 +10,7 @@ from ...formula.primitives import either, when
 from ...formula.render import public_name
 from .. import page
 from ..book import Raw, told
-from ..inputs import write_input
+from ..inputs import typed_style, write_input
 from ..page import Tile
 from ..words import quoted, sentence, spelled
 from . import chart_data, overrides, scenarios
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Sizing"
+_UNITS = {"text": "", "parameters": "count", "bytes per token": "bytes", "bytes per value": "bytes"}  # in a column of 8
 _MOST_ON_A_PAGE = 14  # line items and moments that are printed on one page
 _LABEL, _VALUE, _UNIT, _HELP, _PUBLISHED, _DRIVES, _REDUCES = 1, 2, 3, 4, 5, 6, 7
 
@@ -154,7 +155,8 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
         key = entry["input"]
         book.sym(key)  # a template that names no input is refused with the name
         facts: Any = job.inputs[key]
-        write_input(book, ws, TITLE, row, _VALUE, key)
+        share = styles.variant(typed_style(facts), format="n2") if facts.unit == "share" else None
+        write_input(book, ws, TITLE, row, _VALUE, key, share)
         if entry.get("own"):
             page.formula_marks(ws, styles, (row, _LABEL, row, _VALUE), f"={public_name(entry['own'])}=0", "quiet")
     else:
@@ -165,7 +167,7 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
             entered = public_name(job.overrides[key].input_name)
             page.own_marks(ws, styles, (row, _VALUE, row, _VALUE), f"=ISNUMBER({entered}_In_Force)")
     put(row, _LABEL, entry.get("label") or facts.label, styles["label"])
-    put(row, _UNIT, {"text": "", "parameters": "count"}.get(facts.unit, facts.unit), styles["unit"])
+    put(row, _UNIT, _UNITS.get(facts.unit, facts.unit), styles["unit"])
     if "sentence" in entry:
         put(row, _HELP, book.shown(book.sym(entry["sentence"])), styles["help"])
     elif entry.get("help"):
