@@ -22,7 +22,7 @@ from skips import pytest_sessionfinish  # noqa: F401 - the hook
 
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import public_name
-from sizing_xlsx.jobs import JOBS
+from sizing_xlsx.jobs import JOBS, WORKBOOKS
 from sizing_xlsx.presets.catalogue import Presets, load_presets
 from sizing_xlsx.workbook.build import build, load_template, workbook_job, write_book
 
@@ -218,10 +218,11 @@ class Opened:
 
 @pytest.fixture(scope="session")
 def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Book]:
-    """The workbooks, as `python build.py` makes them."""
+    """The workbooks of JOBS, as `python build.py` makes them; that of serving has tests of its own."""
     presets = load_presets()
     paths = build(tmp_path_factory.mktemp("workbooks"))
-    return {name: Book(name, path, presets) for name, path in zip(JOBS, paths, strict=True)}
+    made = dict(zip(WORKBOOKS, paths, strict=True))
+    return {name: Book(name, made[name], presets) for name in JOBS}
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ with_libreoffice = pytest.mark.skipif(not libreoffice_available()[0], reason=lib
 @pytest.fixture(autouse=True)
 def one_workbook(monkeypatch: pytest.MonkeyPatch) -> None:
     """The smaller of the two workbooks does: nothing here differs between them."""
-    monkeypatch.setattr(build, "JOBS", ("training",))
+    monkeypatch.setattr(build, "WORKBOOKS", ("training",))
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +97,7 @@ def carried(
     else:
         shutil.copy(worked_in[0], folder / FILE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "JOBS", ("training",))
+        patch.setattr(build, "WORKBOOKS", ("training",))
         (report,) = rebuild.rebuild(folder, load_presets(presets_now), presets_now)
     return folder / FILE, report, worked_in[1]
 

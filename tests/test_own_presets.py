@@ -19,7 +19,7 @@ from engines import Formualizer, LibreOffice, close, libreoffice_available
 from sizing_xlsx import catalogue_command
 from sizing_xlsx.cli import main
 from sizing_xlsx.formula.render import public_name
-from sizing_xlsx.jobs import JOBS, make_job
+from sizing_xlsx.jobs import JOBS, WORKBOOKS, make_job
 from sizing_xlsx.paths import presets_folder
 from sizing_xlsx.presets.catalogue import GPUS, Presets, load_presets
 from sizing_xlsx.presets.own import config_files
@@ -309,7 +309,7 @@ def own(own_files: Path) -> Presets:
 @pytest.fixture(scope="module")
 def own_books(own_files: Path, own: Presets) -> dict[str, Book]:
     paths = build(own_files / "out", own)
-    return {name: Book(name, path, own) for name, path in zip(JOBS, paths, strict=True)}
+    return {name: Book(name, path, own) for name, path in zip(WORKBOOKS, paths, strict=True)}
 
 
 @pytest.mark.parametrize("name", JOBS)

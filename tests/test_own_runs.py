@@ -20,7 +20,7 @@ from strategies import random_inputs
 
 from sizing_xlsx.cli import main
 from sizing_xlsx.formula.job import Job
-from sizing_xlsx.jobs import JOBS, job
+from sizing_xlsx.jobs import JOBS, WORKBOOKS, job
 from sizing_xlsx.paths import presets_folder
 from sizing_xlsx.workbook import lint as linting
 from sizing_xlsx.workbook.build import build, workbook_job
@@ -464,7 +464,7 @@ def with_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The workbooks as built beside a results file."""
     folder = tmp_path_factory.mktemp("results")
     write_results(folder, rows_of_all_kinds())
-    return dict(zip(JOBS, build(folder), strict=True))
+    return dict(zip(WORKBOOKS, build(folder), strict=True))
 
 
 @pytest.mark.parametrize("engine", engine_parameters("formualizer", "libreoffice"))

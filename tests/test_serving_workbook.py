@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from conftest import Book, File, Opened
 from engines import ErrorValue, Formualizer
@@ -15,7 +16,10 @@ from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.planning.serving import card_sets, cheapest_set, every_model, largest_model, smallest_set
 from sizing_xlsx.presets.catalogue import SERVING_INPUTS, load_presets
-from sizing_xlsx.workbook.build import book_bytes, write_book
+from sizing_xlsx.workbook import build
+from sizing_xlsx.workbook.build import book_bytes, workbook_job, write_book
+from sizing_xlsx.workbook.carry.rebuild import rebuild
+from sizing_xlsx.workbook.carry.report import CARRIED, SAME
 from sizing_xlsx.workbook.rules import lint_workbook
 from sizing_xlsx.workbook.template import load_template
 
@@ -257,3 +261,30 @@ def test_a_row_of_scenarios_is_sized_and_a_wrong_one_says_what_is_wrong(opened: 
     assert any("Tensor parallel is 3; it must divide" in str(value) for value in said)
     opened.engine.set(("Scenarios", row, column), 4.0)
     opened.engine.recalculate()
+
+
+# ------------------------------------------------------------------------------------------------ a planner's work
+def test_what_was_typed_goes_over_into_the_next_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "WORKBOOKS", ("serving",))
+    (first,) = rebuild(tmp_path)
+    assert [report.found for report in rebuild(tmp_path)] == [SAME]
+    typed = openpyxl.load_workbook(first.file)
+
+    def cell(name: str) -> Any:
+        ((sheet, place),) = typed.defined_names[name].destinations
+        return typed[sheet][place.replace("$", "").partition(":")[0]]
+
+    cell("Concurrent_Users").value = 100
+    cell("KV_Format").value = "fp8"
+    cell("GPUs_Price_USD_Per_Hour_List").value = 7.5
+    typed.create_sheet("Mine")["A1"] = "=Concurrency*2"
+    typed.save(first.file)
+    (again,) = rebuild(tmp_path)
+    assert again.found == CARRIED
+    with Formualizer(first.file) as engine:
+        job = workbook_job("serving", load_presets())
+        expected = job.size(("concurrency", "kv_pool_tokens"), concurrent_users=100, kv_format="fp8")
+        assert engine.get("Concurrency") == expected["concurrency"]
+        assert engine.get("KV_Pool_Tokens") == expected["kv_pool_tokens"]
+        assert engine.get(("Mine", 1, 1)) == 2 * expected["concurrency"]
+        assert 7.5 in engine.get_sheet("GPUs").values()

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from .. import __version__
 from ..formula.job import Job
-from ..jobs import JOBS, make_job, plain_job
+from ..jobs import JOBS, WORKBOOKS, make_job, plain_job
 from ..paths import presets_folder
 from ..presets.catalogue import Presets
 from .book import Book
@@ -42,7 +42,7 @@ def build(output: Path, presets: Presets | None = None, folder: Path | None = No
 def targets(output: Path) -> dict[str, tuple[dict[str, Any], Path]]:
     """Job -> its template, and the file in a folder that its workbook is. Raises ValueError where two are one file."""
     found: dict[str, tuple[dict[str, Any], Path]] = {}
-    for name in JOBS:
+    for name in WORKBOOKS:
         template = load_template(name)
         final = output / template["file"]
         if any(final == other for _, other in found.values()):

@@ -9,7 +9,8 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf -- "$scratch"' EXIT
 trap 'exit 130' INT TERM
 copy="$scratch/a copy" # the space belongs to the check
-workbooks=(gpu-finetune-memory-sizing.xlsx gpu-training-memory-sizing.xlsx)
+workbooks=(gpu-finetune-memory-sizing.xlsx gpu-training-memory-sizing.xlsx gpu-full-finetune-sizing.xlsx
+    gpu-inference-sizing.xlsx)
 passed=0
 failed=0
 
@@ -39,7 +40,7 @@ build_from_copy() {
     (cd "$copy" && python3 build.py --output "$scratch/from the copy")
 }
 
-# whole FOLDER: both workbooks are there and are sound zip archives.
+# whole FOLDER: all workbooks are there and are sound zip archives.
 whole() {
     local name
     for name in "${workbooks[@]}"; do
@@ -77,7 +78,7 @@ same_workbooks() {
 check "copy of the tracked files" copy_checkout
 check "help without packages leaves nothing behind" help_leaves_nothing
 check "python3 build.py in the copy, bare Python" build_from_copy
-check "both workbooks are there" whole "$scratch/from the copy"
+check "all workbooks are there" whole "$scratch/from the copy"
 check "a second run needs no installation" build_from_copy
 check "source archive" build_source_archive
 check "wheel from the copy" wheel_from "$copy" "$scratch/wheel"

@@ -14,7 +14,7 @@ from .cells import Cell, read_cells
 from .parts import MAIN, RELATION, Element, Link, links_of, parsed, rels_part
 from .shapes import digest
 
-OURS = ("Batch_Size", "GPU_Choice", "Fit_Verdict", "Peak_Allocated_GB", "Checks_Failed")  # in every version
+OURS = ("GPU_Choice", "Fit_Verdict", "Checks_Failed")  # in every version of every workbook
 _VERSION = re.compile(r"sizing_xlsx (\d+(?:\.\d+)*)")
 # Parts that cannot be carried safely, by a piece of their type: what they are, in words.
 UNSAFE = {

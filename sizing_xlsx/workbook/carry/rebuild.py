@@ -162,9 +162,11 @@ class _Build(NamedTuple):
         if not its.any and not its.rows:
             return make()
         inputs = inputs_for(workbook_job(name, self.presets), its, renames, report)
-        shipped = getattr(self.presets, template["validation"]["rows"] + "_sweep")
-        known = {row["id"].casefold() for row in shipped} | set(merged(self.results, name))
-        data = make(inputs.opened_on, runs_to_place(its, known))
+        rows = 0
+        if "validation" in template:  # with room for a planner's own runs
+            shipped = getattr(self.presets, template["validation"]["rows"] + "_sweep")
+            rows = runs_to_place(its, {row["id"].casefold() for row in shipped} | set(merged(self.results, name)))
+        data = make(inputs.opened_on, rows)
         if not (its._replace(inputs=[]).any or its.rows or inputs.later):
             return data
         draft = Draft(data, f"the new {one_line(there.path.name)}")
