@@ -25,7 +25,8 @@ WORKED: dict[str, dict[str, Any]] = {
     },
     "serving": {"base_model": "meta-llama/Llama-3.1-8B"},
 }
-JOBS = ("lora", "training", "full")  # each has a workbook
+JOBS = ("lora", "training", "full")  # what tables of jobs, functions and plans take
+WORKBOOKS = (*JOBS, "serving")  # each has a workbook
 BASES = {  # of a verdict: the total to keep within which capacity, and how a label says it
     "": ("total_to_size_against", "capacity_available", ""),
     "published_": ("published_reserved", "published_capacity", " by the published accounting"),

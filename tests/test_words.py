@@ -24,11 +24,12 @@ from sizing_xlsx.functions import registered
 from sizing_xlsx.functions.desk import Desk
 from sizing_xlsx.functions.page import allowed_of, brief
 from sizing_xlsx.functions.signature import described
-from sizing_xlsx.jobs import JOBS
+from sizing_xlsx.jobs import WORKBOOKS
 from sizing_xlsx.presets.catalogue import load_presets
 from sizing_xlsx.workbook import book as book_module
 from sizing_xlsx.workbook.book import Book
-from sizing_xlsx.workbook.build import SHEETS, write_book
+from sizing_xlsx.workbook.build import write_book
+from sizing_xlsx.workbook.forms import FORMS
 from sizing_xlsx.workbook.inputs import LONGEST_TITLE
 from sizing_xlsx.workbook.jobtable import NOT_GIVEN
 from sizing_xlsx.workbook.own_runs import COMPLETED, OUT_OF_MEMORY
@@ -37,6 +38,7 @@ from sizing_xlsx.workbook.styles import TEXTS, load_look
 from sizing_xlsx.workbook.template import load_template
 from sizing_xlsx.workbook.vocabulary import VOCABULARY, words_of
 
+SHEETS = {title for form in FORMS.values() for title in form.sheets}
 _WRITERS = ("book", "build", "charts", "inputs", "jobtable", "page", "provenance", "public_runs", "runs", "words")
 WORKBOOK = Path(book_module.__file__).parent
 # Modules whose words still stand in them, and the sheets that they write. Delete a line, and the tests hold it too.
@@ -44,7 +46,7 @@ NOT_YET: Mapping[str, tuple[str, ...]] = {}
 # What writes cells; the others read files, or say something on the command line alone.
 MODULES = [
     path
-    for path in (*WORKBOOK.glob("sheets/*.py"), *(WORKBOOK / f"{name}.py" for name in _WRITERS))
+    for path in (*WORKBOOK.glob("sheets/*.py"), *WORKBOOK.glob("served/*.py"), *(WORKBOOK / f"{name}.py" for name in _WRITERS))
     if path.relative_to(WORKBOOK).with_suffix("").as_posix() not in NOT_YET
 ]
 _SENTENCE = re.compile(r"[A-Za-z]{2},? [a-z]{2}|\b[A-Z][a-z]+\b")  # words in a row, or one that begins a text
@@ -82,7 +84,7 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(inner)
 
 
-@pytest.fixture(scope="module", params=JOBS)
+@pytest.fixture(scope="module", params=WORKBOOKS)
 def made(request: pytest.FixtureRequest) -> Iterator[tuple[Book, zipfile.ZipFile]]:
     """A workbook whose words are all changed: as it was made, and its file."""
     template, look = load_template(request.param), load_look()
@@ -117,7 +119,7 @@ def facts_of(book: Book) -> set[str]:
         found |= {text for text in facts if isinstance(text, str)} | {facts.label[:LONGEST_TITLE], facts.label.lower()}
     for key, rule in job.checks.items():
         found |= {checks.rule_shown(job, key), *strings(checks.shown_message(book, rule.message))}
-    found |= {checks.rule_shown(job, key) for key in checks.SUMS}
+    found |= {checks.rule_shown(job, key) for key in checks.sums_of(job)}
     for key, declared in job.inputs.items():
         bound = str(getattr(declared.domain, "high", "")).replace("_", " ")
         found |= {allowed(job, key), *allowed(job, key).partition(f"the {bound}")}

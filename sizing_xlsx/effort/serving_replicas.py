@@ -55,15 +55,19 @@ def deployment_places(requests_at_mean: Any, data_parallel: Any) -> Any:
     return requests_at_mean * data_parallel
 
 
+@term("bytes")
+def stages_weights_read(step_weights_read: Any, pipeline_parallel: Any) -> Any:
+    """Weights that the cards of all stages read one after the other for a token."""
+    return step_weights_read * pipeline_parallel
+
+
 @term("seconds", label="A step with all places taken")
 def full_step_seconds(
-    step_seconds: Any, decode_batch: Any, requests_at_mean: Any, step_weights_read: Any, pipeline_parallel: Any,
-    live_request_held: Any,
-) -> Any:  # fmt: skip
+    step_seconds: Any, decode_batch: Any, requests_at_mean: Any, stages_weights_read: Any, live_request_held: Any
+) -> Any:
     """A step of an engine with all its places taken, by the bytes that it reads against a step of its users now."""
-    weights = step_weights_read * pipeline_parallel
-    now = weights + decode_batch * live_request_held
-    return step_seconds * maximum(1, (weights + requests_at_mean * live_request_held) / now)
+    now = stages_weights_read + decode_batch * live_request_held
+    return step_seconds * maximum(1, (stages_weights_read + requests_at_mean * live_request_held) / now)
 
 
 @term("seconds", label="Time of a request")

@@ -54,11 +54,16 @@ decode_efficiency = Input(
 )
 
 
+@term("switch")
+def products_in_8_bit(serving_precisions: Any, serving_precision: Any) -> Any:
+    """1 when matrices are multiplied in fp8."""
+    return serving_precisions.fp8[serving_precisions.row_of(serving_precision)]
+
+
 @term("count", label="Listed peak for products", source="GPUs sheet: dense")
-def serving_listed_tflops(serving_precisions: Any, serving_precision: Any, gpus: Any, gpu_row: Any) -> Any:
+def serving_listed_tflops(products_in_8_bit: Any, gpus: Any, gpu_row: Any) -> Any:
     """Peak of one card in the precision of products, in TFLOP/s, as listed; 0 where it is not known."""
-    in_8_bit = serving_precisions.fp8[serving_precisions.row_of(serving_precision)] > 0
-    return when(in_8_bit, gpus.fp8_dense_tflops[gpu_row], gpus.bf16_dense_tflops[gpu_row])
+    return when(products_in_8_bit > 0, gpus.fp8_dense_tflops[gpu_row], gpus.bf16_dense_tflops[gpu_row])
 
 
 @term("FLOP per second", label="Peak of an engine")
@@ -173,23 +178,12 @@ def tokens_per_second_per_gpu(
 
 @term("count", label="Requests from which products of matrices are computing")
 def matrix_balance_batch(
-    peaks_known: Any,
-    layer_weights_held: Any,
-    expert_weights_held: Any,
-    head_read: Any,
-    pipeline_parallel: Any,
-    card_bandwidth: Any,
-    bandwidth_unknown: Any,
-    multiplied_parameters: Any,
-    scoring_parameters: Any,
-    flop_per_multiplication: Any,
-    engine_peak: Any,
-) -> Any:
+    peaks_known: Any, prompt_read_seconds: Any, multiplied_parameters: Any, scoring_parameters: Any,
+    flop_per_multiplication: Any, engine_peak: Any,
+) -> Any:  # fmt: skip
     """Requests at which reading all weights takes as long as multiplying with them; caches and attention apart."""
-    weights = (layer_weights_held + expert_weights_held + head_read) * pipeline_parallel
-    reading = weights / when(card_bandwidth > 0, card_bandwidth, bandwidth_unknown)
     flop = (multiplied_parameters + scoring_parameters) * flop_per_multiplication
-    return either(peaks_known > 0, reading * engine_peak / flop, "not known")
+    return either(peaks_known > 0, prompt_read_seconds * engine_peak / flop, "not known")
 
 
 @term("seconds", label="Time that one more request adds")
@@ -204,14 +198,11 @@ def request_balance_seconds(
 
 @term("count", label="Requests from which computing decides")
 def compute_bound_batch(
-    peaks_known: Any, request_balance_seconds: Any, layer_weights_held: Any, expert_weights_held: Any, head_read: Any,
-    pipeline_parallel: Any, card_bandwidth: Any, bandwidth_unknown: Any, least_seconds: Any,
-) -> Any:  # fmt: skip
+    peaks_known: Any, request_balance_seconds: Any, prompt_read_seconds: Any, least_seconds: Any
+) -> Any:
     """Requests of one engine at which a step moves from bandwidth to compute; "never" where caches outweigh it.
 
     "not known" without the card's peaks.
     """
-    weights = (layer_weights_held + expert_weights_held + head_read) * pipeline_parallel
-    reading = weights / when(card_bandwidth > 0, card_bandwidth, bandwidth_unknown)
-    batch = reading / maximum(least_seconds, request_balance_seconds)
+    batch = prompt_read_seconds / maximum(least_seconds, request_balance_seconds)
     return either(peaks_known > 0, either(request_balance_seconds > 0, batch, "never"), "not known")

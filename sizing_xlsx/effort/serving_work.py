@@ -32,11 +32,16 @@ def scoring_parameters(vocabulary_size: Any, embedding_width: Any) -> Any:
     return vocabulary_size * embedding_width
 
 
+@term("tokens")
+def prompt_window(mean_prompt_tokens: Any, sliding_window: Any) -> Any:
+    """Tokens of a mean prompt that a layer with a window looks back on."""
+    return when(sliding_window > 0, minimum(mean_prompt_tokens, sliding_window), mean_prompt_tokens)
+
+
 @term("count")
-def prompt_pairs(mean_prompt_tokens: Any, sliding_window: Any, full_kept_layers: Any, windowed_layer_count: Any) -> Any:
+def prompt_pairs(mean_prompt_tokens: Any, prompt_window: Any, full_kept_layers: Any, windowed_layer_count: Any) -> Any:
     """Pairs of tokens, over all layers, between which a mean prompt computes attention: each with those before it."""
-    window = when(sliding_window > 0, minimum(mean_prompt_tokens, sliding_window), mean_prompt_tokens)
-    windowed = window * (mean_prompt_tokens - window / 2)
+    windowed = prompt_window * (mean_prompt_tokens - prompt_window / 2)
     return full_kept_layers * mean_prompt_tokens * mean_prompt_tokens / 2 + windowed_layer_count * windowed
 
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from .provenance import Provenance
     from .public_runs import PublicRuns
     from .scenarios import Place, Scenarios
+    from .served.cards import Cards
+    from .served.models import Models
+    from .served.runs import Runs
     from .sheets.compare import Compare
     from .sheets.crossover import Crossover
     from .sheets.levers import Levers
@@ -96,6 +99,9 @@ class Book:
     search: Search
     sensitivity: Sensitivity
     sharding: Sharding  # of those workbooks whose template asks for it
+    cards: Cards  # these of a workbook of serving
+    models: Models
+    runs: Runs
     scenarios: Scenarios
     provider: str  # of the Excel functions; see lambdas.py
     lookups: Lookups | None = None  # of those workbooks whose functions are names of their own

@@ -10,64 +10,27 @@ from typing import Any, BinaryIO
 
 from .. import __version__
 from ..formula.job import Job
-from ..jobs import JOBS, make_job, plain_job
+from ..jobs import JOBS, WORKBOOKS, make_job, plain_job
 from ..paths import presets_folder
 from ..presets.catalogue import Presets
-from . import figures
 from .book import Book
-from .carry import record
+from .forms import FORMS, form_of_job
 from .lambdas import LAMBDA, NO_ONE, PROVIDERS
 from .own_runs import RESULTS_FILE, OwnRun, read_results, said_of
 from .plan.template import NAME as PLAN
 from .plan.template import load_plan_template
 from .provenance import data_date, provenance_of, spoken
 from .public_runs import PublicRuns
-from .sheets import (
-    chart_data,
-    checks,
-    compare,
-    crossover,
-    effort,
-    functions_list,
-    levers,
-    lookups,
-    notes,
-    overrides,
-    public_runs,
-    reference,
-    scenarios,
-    search,
-    sensitivity,
-    sharding,
-    sizing,
-    start,
-    summary,
-    validation,
-    what_if,
-    workings,
-)
-from .template import load_template
+from .sheets import checks, crossover, effort, functions_list, lookups, public_runs, sharding, what_if
+from .template import form_of, load_template
 from .words import sentence
 
-BOOKS = (*JOBS, PLAN)  # in the order in which they are written
-# What other sheets and programs read by name: no number, not even a wrong one, while an input is at fault.
-RESULTS = (
-    "peak_allocated_gb", "total_reserved_gb", "headroom_gb", "published_peak_allocated_gb",
-    "published_total_reserved_gb", "traced_peak_allocated_gb", "traced_total_reserved_gb", "largest_batch_size",
-    "largest_sequence_length",
-)  # fmt: skip
-SHEETS = (
-    "Start", "Sizing", "Compare", sharding.TITLE, "Levers", "Crossover", "Sensitivity", "Scenarios",
-    effort.TITLE, "Overrides", "Summary", "Validation", "Presets", "GPUs", "Workings", "Boundary workings", "Checks",
-    "Chart data", "What-if", "Compare workings", "Search workings", "Crossover workings", "Sensitivity workings",
-    "Scenario workings", "Validation workings", "Public workings", lookups.TITLE,
-    functions_list.TITLE, "Notes", record.TITLE,
-)  # fmt: skip
+BOOKS = (*WORKBOOKS, PLAN)  # in the order in which they are written
 
 
 def workbook_job(name: str, presets: Presets, opened_on: Mapping[str, Any] | None = None) -> Job:
     """The job with the figures that only a workbook shows. opened_on: inputs, where not the article's."""
-    return make_job(name, presets, (figures,), opened_on)
+    return make_job(name, presets, form_of_job(name).figures, opened_on)
 
 
 def build(output: Path, presets: Presets | None = None, folder: Path | None = None) -> list[Path]:
@@ -155,7 +118,7 @@ def write_book(
     book.spare_rows += more_spare_rows
     if results:
         book.told[words["own_runs"]["name"]] = said_of(results, name, words["own_runs"])
-    if traces := getattr(presets, template["validation"]["rows"] + "_trace"):
+    if "validation" in template and (traces := getattr(presets, template["validation"]["rows"] + "_trace")):
         book.told[words["provenance"]["step_traces"]] = "; ".join(dict.fromkeys(trace["source"] for trace in traces))
     book.workbook.set_properties(
         {
@@ -172,29 +135,22 @@ def write_book(
     absent |= {functions_list.TITLE} if functions == NO_ONE else set()
     absent |= set() if "sharding" in template else {sharding.TITLE}
     absent |= set() if "crossover" in template else {crossover.TITLE, crossover.WORKINGS}
-    for title in SHEETS:
+    form = FORMS[form_of(template)]
+    for title in form.sheets:
         if title not in absent:
             book.sheet(title)
     book.what_if = what_if.WhatIf(book)
-    for plan in (
-        chart_data.plan, compare.plan, search.plan, levers.plan, crossover.plan, sensitivity.plan, sharding.plan,
-    ):  # fmt: skip
+    for plan in form.plans:
         plan(book)
-    scenarios.plan(book)
     book.provider = functions
     book.external("checks_count", "count", _count_checks(book))
     for key, text in template["sentences"].items():
         book.say(key, sentence(text, book.sym))
     effort.say(book)
     book.guards["fit_verdict"] = lambda content: book.shown(content, words["check_input"])
-    for result in RESULTS:
+    for result in form.results:
         book.guards[result] = lambda content: book.guarded(content, "NA()")
-    for write in (
-        start.write, sizing.write, compare.write, sharding.write, levers.write, crossover.write, sensitivity.write,
-        scenarios.write, effort.write, overrides.write, validation.write, reference.write, workings.write, checks.write,
-        chart_data.write, what_if.write, search.write, summary.write, lookups.write, functions_list.write, notes.write,
-        record.write,
-    ):  # fmt: skip
+    for write in form.writes:
         write(book)
     book.sheet("Sizing").activate()
     book.workbook.close()
@@ -203,5 +159,5 @@ def write_book(
 def _count_checks(book: Book) -> int:
     job = book.job
     return (
-        1 + len(job.inputs.keys() - job.beside) + len(job.fault_rules) + len(checks.SUMS)
+        1 + len(job.inputs.keys() - job.beside) + len(job.fault_rules) + len(checks.sums_of(job))
     )  # 1: the job that is chosen

@@ -254,6 +254,33 @@ def total_by(
     return chart
 
 
+def users_by_context(
+    workbook: Workbook,
+    look: Look,
+    *,
+    title: CellRef,
+    x_title: str,
+    kept: Points,
+    needed: Points,
+    asked: Points,
+    job: Points,
+) -> Chart:
+    """Users at one time against the length of their requests; the number asked for as a line, the job as a point.
+
+    kept: as the engine keeps the cache. needed: if it kept what the architecture needs.
+    """
+    chart = _new(workbook, _ScatterChart, {"type": "scatter", "subtype": "straight"})
+    _line(chart, look, needed, "series_other", "dash", 1.75)
+    _line(chart, look, kept, "series_activations", "solid", 1.75)
+    _line(chart, look, asked, "ink", "long_dash", 1.25)
+    _marked(chart, look, job, "ink", "circle", 9)
+    settings = look["charts"]["users_by_context"]
+    chart.set_x_axis(_axis(look, title=x_title, minimum=0))
+    chart.set_y_axis(_axis(look, title=settings["y_title"], grid=True, minimum=0))
+    _dress(chart, look, title, settings["plot"])
+    return chart
+
+
 def predicted_against_measured(
     workbook: Workbook,
     look: Look,
@@ -265,14 +292,15 @@ def predicted_against_measured(
     levers: Sequence[Points],
     minimum: float | None = None,
     maximum: float | None = None,
+    layout: str = "predicted_against_measured",
 ) -> Chart:
     """Predicted against measured on two log axes, with the exact line and dashes on either side.
 
     above, below: the two dashes; the first names both in the legend. levers: points, each with a marker and a
     colour of its own. minimum, maximum: of both axes, powers of ten, in the unit of the data.
-    Raises ValueError for more levers than markers.
+    layout: in look.toml, with the titles of the axes. Raises ValueError for more levers than markers.
     """
-    settings = look["charts"]["predicted_against_measured"]
+    settings = look["charts"][layout]
     if len(levers) > len(settings["markers"]):
         raise ValueError(f"levers has {len(levers)} series; at most {len(settings['markers'])} can be told apart")
     chart = _new(workbook, _ScatterChart, {"type": "scatter", "subtype": "straight"})

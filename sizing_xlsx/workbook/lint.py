@@ -78,6 +78,7 @@ def lint(
     exempt: Exempt | None = None,
     exempt_numbers: Exempt | None = None,
     generated_names: Collection[str] = (),
+    plain_names: Collection[str] = (),
     functions: Collection[str] = ALLOWED_FUNCTIONS,
     tables: Mapping[str, Sequence[str]] | None = None,
     without: Mapping[str, Collection[str]] | None = None,
@@ -88,6 +89,7 @@ def lint(
     exempt(sheet, cell, formula): True where a formula may exceed 160 characters and 3 levels of nesting.
     exempt_numbers(sheet, cell, formula): True where a formula may hold any number.
     generated_names: defined names that need not refer to cells (LAMBDA functions).
+    plain_names: defined names that may do without an underscore: long words, which no program takes for a cell.
     functions: the functions that cells may use.
     tables: sheet -> ranges whose columns must each hold one formula; no ranges: the whole sheet.
     without: a rule of SHEET_RULES -> sheets that need not keep it; "*" means every sheet.
@@ -99,7 +101,7 @@ def lint(
         raise ValueError(f"without names the rule {unknown[0]!r}; the rules are {', '.join(SHEET_RULES)}")
     book = _Book(path)
     today = today or datetime.datetime.now().date()
-    found = [*_parts(book, today), *_names(book, {name.casefold() for name in generated_names})]
+    found = [*_parts(book, today), *_names(book, {name.casefold() for name in generated_names}, plain_names)]
     allowed = frozenset(functions)
     for sheet, part, state in book.sheets:
         root = book.xml(part)
@@ -219,7 +221,7 @@ def _parts(book: _Book, today: datetime.date) -> Iterator[str]:
         yield f"Document: {part} links to another workbook"
 
 
-def _names(book: _Book, generated: set[str]) -> Iterator[str]:
+def _names(book: _Book, generated: set[str], plain: Collection[str]) -> Iterator[str]:
     """Rules for defined names."""
     seen: dict[str, str] = {}
     for name, _scope, target in book.names:
@@ -232,7 +234,7 @@ def _names(book: _Book, generated: set[str]) -> Iterator[str]:
         seen.setdefault(name.casefold(), name)
         if not name.isascii() or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name):
             yield f"{where}: only ASCII letters, digits and underscores are safe in a name"
-        if "_" not in name:
+        if "_" not in name and name not in plain:
             yield f"{where}: has no underscore, which keeps names apart from cells and functions"
         if _is_cell(name) or _R1C1_NAME.fullmatch(name):
             yield f"{where}: reads as the address of a cell"

@@ -12,6 +12,7 @@ from .sheets import compare, lookups, search
 from .sheets.workings import BOUNDARIES
 
 _GENERATED = (BOUNDARIES, compare.WORKINGS, search.TITLE, lookups.TITLE)  # inverse questions, specialised formulas
+_PLAIN = ("Concurrency", "Replicas")  # terms of one word, which no program takes for a cell
 _GUARDS = tuple(f"IF({failed}>0," for failed in (FAILED, TIME_FAILED, COST_FAILED))
 
 
@@ -41,5 +42,6 @@ def _is_sentence(formula: str) -> bool:
 
 def lint_workbook(path: Path) -> list[str]:
     """The linter's findings on an emitted workbook; empty when it is clean."""
-    found = lint(path, exempt=exempt, exempt_numbers=exempt_numbers, generated_names=lambda_names(path))
+    made = lambda_names(path)
+    found = lint(path, exempt=exempt, exempt_numbers=exempt_numbers, generated_names=made, plain_names=_PLAIN)
     return found + lint_lambdas(path)

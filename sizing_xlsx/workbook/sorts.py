@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 SIZING, PLAN = "sizing", "plan"
 NAMES = {  # names that are in every version
-    SIZING: ("Batch_Size", "GPU_Choice", "Fit_Verdict", "Peak_Allocated_GB", "Checks_Failed"),
+    SIZING: ("GPU_Choice", "Fit_Verdict", "Checks_Failed"),
     PLAN: ("Plan_Job_Kind_List", "Plan_Start", "Plan_Total_Spend", "Plan_Peak_Cards", "Checks_Failed"),
 }
 

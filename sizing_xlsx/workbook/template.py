@@ -20,11 +20,20 @@ OPTIONAL: Mapping[str, type] = {
     "crossover": TABLE,
     "sharding": TABLE,
 }  # a workbook without it has no such block
+# What kind of workbook a template is of, by its entry "form", and the sections that this kind has beside the others.
+TRAINED = "trained"  # one that says nothing
+FORMS: Mapping[str, Mapping[str, type]] = {
+    TRAINED: {
+        "items": LIST, "moments": LIST, "boundary": TABLE, "chart_parts": TABLE, "levers": LIST,
+        "levers_sheet": TABLE, "search": TABLE, "chart_data": TABLE, "validation": TABLE, "functions": TABLE,
+    },
+    "served": {"form": TEXT, "served": TABLE},
+}  # fmt: skip
+_OF_A_FORM = {section for form in FORMS.values() for section in form}
 SECTIONS: Mapping[str, type] = {
-    "file": TEXT, "title": TEXT, "subject": TEXT, "sentences": TABLE, "steps": LIST, "items": LIST, "moments": LIST,
-    "boundary": TABLE, "chart_parts": TABLE, "notes": TABLE,
-    "compare": TABLE, "levers": LIST, "levers_sheet": TABLE, "axes": TABLE, "sensitivity": TABLE, "scenarios": TABLE,
-    **{section: TABLE for section in VOCABULARY if section not in OPTIONAL},
+    "file": TEXT, "title": TEXT, "subject": TEXT, "sentences": TABLE, "steps": LIST, "notes": TABLE,
+    "axes": TABLE, "compare": TABLE, "sensitivity": TABLE, "scenarios": TABLE,
+    **{section: TABLE for section in VOCABULARY if section not in {*OPTIONAL, *_OF_A_FORM}},
 }  # fmt: skip
 # Sections with words of every workbook: each has a file of its own, whose entries a workbook's template may replace.
 SHARED = (*VOCABULARY, "compare", "levers_sheet", "sensitivity", "scenarios", "crossover")
@@ -86,15 +95,21 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: {error}") from None
 
 
+def read_template(name: str) -> dict[str, Any]:
+    """What a job's own template says, unchecked and without what all workbooks share."""
+    return read_toml(templates_folder() / f"{name}.toml")
+
+
 def load_template(name: str) -> dict[str, Any]:
     """The template of a job's workbook, with everything that the sheets read.
 
     What every workbook says alike comes from the templates of the shared sections.
     """
     path = templates_folder() / f"{name}.toml"
-    template = read_toml(path)
+    template = read_template(name)
+    known = _sections(template, str(path))
     for section in SHARED:
-        if section in OPTIONAL and section not in template:
+        if section not in known:
             continue
         own = template.setdefault(section, {})
         if isinstance(own, dict):
@@ -118,10 +133,10 @@ def check_start(start: dict[str, Any], path: Path) -> None:
 
 def check_template(template: Mapping[str, Any], where: str) -> None:
     """Refuse a template that lacks an entry, has one too many, or holds another kind of value."""
+    sections = _sections(template, where)
     for key in template:
-        if key not in SECTIONS and key not in OPTIONAL:
-            raise ValueError(f"{where}: {key} is no entry of a template{nearest(key, (*SECTIONS, *OPTIONAL))}")
-    sections = {**SECTIONS, **{key: kind for key, kind in OPTIONAL.items() if key in template}}
+        if key not in sections:
+            raise ValueError(f"{where}: {key} is no entry of a template{nearest(key, (*sections, *OPTIONAL))}")
     for key, kind in sections.items():
         if not isinstance(template.get(key), kind):
             found = "missing" if key not in template else repr(template[key])[:60]
@@ -138,11 +153,10 @@ def check_template(template: Mapping[str, Any], where: str) -> None:
     for section in VOCABULARY:
         if section in sections:
             check_words(section, template[section], f"{where} and {section}.toml")
-    _check_counted(template["validation"]["calls"], f"{where} and validation.toml: calls")
-    for lever in template["levers"]:
-        _check_conditions(lever.get("unless", []), f"{where}: unless of the lever {lever['name']!r}", pulled=True)
-    for question, conditions in template["levers_sheet"]["unless"].items():
-        _check_conditions(conditions, f"{where}: unless of {question}", pulled=False)
+    if "validation" in sections:
+        _check_counted(template["validation"]["calls"], f"{where} and validation.toml: calls")
+    if "levers" in sections:
+        _check_levers(template, where)
     if "public_runs" in sections:
         _check_share(template["public_runs"]["near"], f"{where}: near of public_runs")
     for step in template["steps"]:
@@ -157,6 +171,28 @@ def check_file(file: str, where: str) -> None:
     """Refuse what is no name of a workbook's file."""
     if not file.endswith(".xlsx") or file != Path(file).name or file.startswith("."):
         raise ValueError(f"{where}: file is {file!r}; it must be a plain name that ends in .xlsx")
+
+
+def form_of(template: Mapping[str, Any]) -> str:
+    """The kind of workbook that a template is of, one of FORMS."""
+    return str(template.get("form", TRAINED))
+
+
+def _sections(template: Mapping[str, Any], where: str) -> dict[str, type]:
+    """The sections that a template has, and what each must be."""
+    form = form_of(template)
+    if form not in FORMS:
+        known = tuple(FORMS)
+        raise ValueError(f"{where}: form is {form!r}; it must be one of {', '.join(known)}{nearest(form, known)}")
+    given = {key: kind for key, kind in OPTIONAL.items() if key in template}
+    return {**SECTIONS, **FORMS[form], **given}
+
+
+def _check_levers(template: Mapping[str, Any], where: str) -> None:
+    for lever in template["levers"]:
+        _check_conditions(lever.get("unless", []), f"{where}: unless of the lever {lever['name']!r}", pulled=True)
+    for question, conditions in template["levers_sheet"]["unless"].items():
+        _check_conditions(conditions, f"{where}: unless of {question}", pulled=False)
 
 
 def _check_counted(words: Mapping[str, str], where: str) -> None:

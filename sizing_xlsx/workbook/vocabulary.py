@@ -91,14 +91,36 @@ VOCABULARY: Mapping[str, str] = {
     """,
     "effort": """
         title{title} units* formats* sentences* steps* tables*
-        tiles.run tiles.run_note tiles.cards tiles.cards_note tiles.rent tiles.own tiles.tokens tiles.file
-        tiles.file_note
+        tiles* warnings* parts*
         budget.name budget.note* budget.columns* budget.total budget.rows* budget.all*
         speeds.name speeds.note speeds.columns[7] speeds.one{run,model} speeds.several{run,model,cards}
         speeds.source{source} speed_methods*
     """,
+    "served": """
+        tiles.users tiles.pool tiles.headroom tiles.use items_table.name items_table.columns[7] items* tables*
+        cards.title cards.smallest_set cards.cheapest_set cards.none_fits cards.none cards.set{cards,card}
+        cards.suggested.memory{figure} cards.suggested.cost{figure} cards.card cards.note cards.below
+        cards.workings cards.answers[2] cards.counts[3]
+        cards.columns.card cards.columns.fewest cards.columns.usable cards.columns.users{cards} cards.columns.price
+        cards.columns.price_of_these cards.columns.price_source cards.beside.name[2] cards.beside.row[2]
+        cards.beside.holds[2] cards.beside.shipped[2] cards.beside.source[2] cards.beside.price[2] cards.beside.fits[2]
+        cards.beside.memory[2] cards.beside.cost[2]
+        models.title models.largest models.largest_note models.count models.count_note models.none models.none_fits
+        models.model models.note models.workings models.columns[9] models.answers[4] models.beside.row[2]
+        models.beside.holds[2] models.beside.fits[2]
+        charts.title charts.sentence charts.check charts.unit charts.parts[5] charts.parts_alt charts.bars.usable*
+        charts.bars.needed* charts.bars.taken* charts.context charts.prompt charts.lines[4] charts.axis charts.users_alt
+        charts.point{number}
+        runs.title runs.none runs.run runs.groups[4] runs.columns[19] runs.explained{source} runs.unexplained{source}
+        runs.notes[3] runs.workings runs.answers[4] runs.counts[2] runs.strip.runs runs.strip.runs_note
+        runs.strip.called runs.strip.called_note runs.strip.weights runs.strip.pool runs.strip.step
+        runs.strip.worst_note runs.beside.called[2] runs.beside.weights[2] runs.beside.pool[2] runs.beside.step[2]
+        runs.chart.columns[7] runs.chart.line runs.chart.exact runs.chart.band runs.chart.below runs.chart.explained
+        runs.chart.unexplained runs.chart.alt
+        summary.cost_name summary.cost_lines*
+    """,
     "checks": """
-        title pass empty error as_text traced_sum published_sum wrong_input{input,typed,allowed} no_day
+        title pass empty error as_text traced_sum published_sum engine_sum wrong_input{input,typed,allowed} no_day
         choice.name choice.allowed{as_typed} choice.wrong{name,typed,allowed}
         inputs.name inputs.columns[9] rules.name rules.columns[9] time_inputs.name time_rules.name
         cost_inputs.name cost_rules.name
@@ -131,9 +153,11 @@ VOCABULARY: Mapping[str, str] = {
         subjects.work subjects.throughput subjects.checkpoints subjects.hours subjects.communication subjects.price
         subjects.rent subjects.own subjects.budget subjects.figures subjects.recipe subjects.sharding subjects.stages
         subjects.exchange subjects.state
-        subjects.loss subjects.moments subjects.reserve subjects.taken
+        subjects.loss subjects.moments subjects.reserve subjects.taken subjects.requests subjects.engine
+        subjects.parallel subjects.weights subjects.kv_cache subjects.pool subjects.serving_work
+        subjects.serving_speed subjects.serving_replicas subjects.serving_cost
     """,
-    "what_if": "title sentence job broken[2]",
+    "what_if": "title sentence job broken[2] results*",
     "search": """
         title heading{input,question} columns[4] step{number} answer checkpointing questions.free_batch_size
         questions.highest_lora_rank questions.most_adapter_layers

@@ -83,14 +83,15 @@ def check_words(job: Job, message: str, label_of: Callable[[str], str]) -> str:
         unit = job.unit_of(found[1])
         if unit == "text" or word:
             return f"{{{found[1]}}}"
-        return f"{{{found[1]}:{'D' if unit == 'date' else found[2] or '0'}}}"
+        usual = {"date": "D", "share": "3"}.get(unit, "0")
+        return f"{{{found[1]}:{found[2] or usual}}}"
 
     def label(found: re.Match[str]) -> str:
         known = found[0] in job.inputs or found[0] in job.terms
         return label_of(found[0]) if known else found[0]
 
     text = re.sub(r"(?<![\w{])[a-z]+(?:_[a-z0-9]+)+(?![\w}:!])", label, message)
-    text = re.sub(r"\{([a-z0-9_]+)(?:![a-z])?(?::,?\.([0-4])f)?\}", slot, text)
+    text = re.sub(r"\{([a-z0-9_]+)(?:![a-z])?(?::,?\.([0-4])f|:\.\dg)?\}", slot, text)
     return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 

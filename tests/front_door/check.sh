@@ -11,7 +11,7 @@ trap 'exit 130' INT TERM
 copy="$scratch/a copy" # the space belongs to the check
 workbooks=(
     gpu-finetune-memory-sizing.xlsx gpu-training-memory-sizing.xlsx gpu-full-finetune-sizing.xlsx
-    gpu-capacity-plan.xlsx
+    gpu-inference-sizing.xlsx gpu-capacity-plan.xlsx
 )
 passed=0
 failed=0

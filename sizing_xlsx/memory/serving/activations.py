@@ -52,14 +52,18 @@ def step_activation_gb(
     return (maximum(forward_activation, sampling_activation) + matrix_workspace_bytes) / bytes_per_gb
 
 
+@term("GiB", label="Context and libraries, as listed", source="engines.csv")
+def libraries_gib(engines: Any, engine_row: Any, tensor_parallel: Any, pipeline_parallel: Any) -> Any:
+    """Memory of the process outside PyTorch, on one card or on several."""
+    several = tensor_parallel * pipeline_parallel > 1
+    return when(several, engines.libraries_several_gib[engine_row], engines.libraries_one_gib[engine_row])
+
+
 @overridable(Number(0, 10_000), input_name="own_libraries_gb")
 @term("GB", label="Context and libraries", source="engines.csv")
-def libraries_gb(engines: Any, engine_row: Any, tensor_parallel: Any, pipeline_parallel: Any, bytes_per_gib: Any,
-                 bytes_per_gb: Any) -> Any:  # fmt: skip
+def libraries_gb(libraries_gib: Any, bytes_per_gib: Any, bytes_per_gb: Any) -> Any:
     """Memory of the process outside PyTorch: its context, and with several cards what they talk through."""
-    several = tensor_parallel * pipeline_parallel > 1
-    gib = when(several, engines.libraries_several_gib[engine_row], engines.libraries_one_gib[engine_row])
-    return gib * bytes_per_gib / bytes_per_gb
+    return libraries_gib * bytes_per_gib / bytes_per_gb
 
 
 @overridable(Number(0, 10_000), input_name="own_graphs_gb")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ...formula.declare import Choice, Constant, Input, Number, Whole, check, term
-from ...formula.primitives import equal, given, when
+from ...formula.primitives import equal, given, maximum, when
 
 serving_engine = Input(
     "text", Choice("engines"), "vLLM 0.11", "Serving engine", "What serves the model; its defaults are in engines.csv."
@@ -59,29 +59,45 @@ def fraction_taken(memory_fraction: Any, engines: Any, engine_row: Any) -> Any:
 
 
 @term("switch", source="engines.csv")
-def large_card(engines: Any, engine_row: Any, gpu_usable_capacity_gb: Any, gpus: Any, gpu_row: Any, bytes_per_gb: Any,
-               bytes_per_gib: Any) -> Any:  # fmt: skip
+def card_excepted(engines: Any, engine_row: Any, gpus: Any, gpu_row: Any) -> Any:
+    """1 when the engine never takes a card of this architecture for a large one."""
+    return when(equal(gpus.architecture[gpu_row], engines.excepted_architecture[engine_row]), 1, 0)
+
+
+@term("switch", source="engines.csv")
+def large_card(card_bytes: Any, engines: Any, engine_row: Any, bytes_per_gib: Any, card_excepted: Any) -> Any:
     """1 when the engine takes the card for a large one, with longer steps by default."""
-    large = gpu_usable_capacity_gb * bytes_per_gb >= engines.large_card_gib[engine_row] * bytes_per_gib
-    excepted = when(equal(gpus.architecture[gpu_row], engines.excepted_architecture[engine_row]), 1, 0)
-    return when(large, 1 - excepted, 0)
+    return when(card_bytes >= engines.large_card_gib[engine_row] * bytes_per_gib, 1 - card_excepted, 0)
 
 
 @term("tokens", source="engines.csv")
-def batched_tokens(
-    maximum_batched_tokens: Any, engines: Any, engine_row: Any, large_card: Any, maximum_length: Any
-) -> Any:
+def usual_batched_tokens(engines: Any, engine_row: Any, large_card: Any) -> Any:
+    """Most tokens that one step works on, by the engine's default on this card."""
+    return when(large_card > 0, engines.large_batched_tokens[engine_row], engines.small_batched_tokens[engine_row])
+
+
+@term("tokens", source="engines.csv")
+def whole_prompt_tokens(engines: Any, engine_row: Any, maximum_length: Any) -> Any:
+    """Tokens of one whole context, where the engine works on a prompt in one step; else 0."""
+    return engines.whole_prompts[engine_row] * maximum_length
+
+
+@term("tokens")
+def batched_tokens(maximum_batched_tokens: Any, usual_batched_tokens: Any, whole_prompt_tokens: Any) -> Any:
     """Tokens of the pass by which the engine measures a step: its longest step, or one whole context."""
-    preset = when(large_card > 0, engines.large_batched_tokens[engine_row], engines.small_batched_tokens[engine_row])
-    whole = when(maximum_length > preset, maximum_length, preset)
-    return given(maximum_batched_tokens, when(engines.whole_prompts[engine_row] > 0, whole, preset))
+    return given(maximum_batched_tokens, maximum(usual_batched_tokens, whole_prompt_tokens))
 
 
 @term("count", source="engines.csv")
-def sequences_of_step(maximum_sequences: Any, engines: Any, engine_row: Any, large_card: Any) -> Any:
+def usual_sequences(engines: Any, engine_row: Any, large_card: Any) -> Any:
+    """Most requests that one step works on, by the engine's default on this card."""
+    return when(large_card > 0, engines.large_sequences[engine_row], engines.small_sequences[engine_row])
+
+
+@term("count", source="engines.csv")
+def sequences_of_step(maximum_sequences: Any, usual_sequences: Any) -> Any:
     """Requests that one step works on at most."""
-    preset = when(large_card > 0, engines.large_sequences[engine_row], engines.small_sequences[engine_row])
-    return given(maximum_sequences, preset)
+    return given(maximum_sequences, usual_sequences)
 
 
 @term("tokens", source="engines.csv")
@@ -108,10 +124,20 @@ def kv_formats_offered(engines: Any, engine_row: Any) -> Any:
     return engines.kv_formats[engine_row]
 
 
+@term("switch")
+def fp8_missing(kv_formats: Any, kv_format_row: Any, engines: Any, engine_row: Any) -> Any:
+    """1 when the cache should be in 8-bit floats and the engine has none."""
+    return kv_formats.fp8[kv_format_row] * (1 - engines.kv_fp8[engine_row])
+
+
+@term("switch")
+def int8_missing(kv_formats: Any, kv_format_row: Any, engines: Any, engine_row: Any) -> Any:
+    """1 when the cache should be in 8-bit integers and the engine has none."""
+    return kv_formats.int8[kv_format_row] * (1 - engines.kv_int8[engine_row])
+
+
 @check("kv_format is {kv_format!r}, which {serving_engine} has not; it must be one of {kv_formats_offered}")
 @term("switch")
-def kv_format_offered(kv_formats: Any, kv_format_row: Any, engines: Any, engine_row: Any) -> Any:
+def kv_format_offered(fp8_missing: Any, int8_missing: Any) -> Any:
     """0 when the engine does not have the KV format."""
-    eight = kv_formats.fp8[kv_format_row] * (1 - engines.kv_fp8[engine_row])
-    integer = kv_formats.int8[kv_format_row] * (1 - engines.kv_int8[engine_row])
-    return 1 - eight - integer
+    return 1 - fp8_missing - int8_missing

@@ -127,60 +127,98 @@ def windows_kept(engines: Any, engine_row: Any, windowed_layer_count: Any) -> An
 
 
 @term("tokens", source=_WINDOWS)
-def window_tokens_kept(
-    sliding_window: Any, engines: Any, engine_row: Any, batched_tokens: Any, tokens_of_block: Any
-) -> Any:
-    """Tokens for which the engine keeps room in a layer with a window: those before a step, the step's, a block."""
+def window_tokens_wanted(sliding_window: Any, engines: Any, engine_row: Any, batched_tokens: Any) -> Any:
+    """Tokens that a layer with a window may have to hold at once: those before a step, and the step's."""
     spare = engines.window_spare[engine_row]
-    step = engines.window_holds_step[engine_row]
-    tokens = maximum(0, sliding_window - spare + step * batched_tokens)
-    blocks = 0 - floor(0 - tokens / tokens_of_block)
-    return (blocks + step) * tokens_of_block
+    return maximum(0, sliding_window - spare + engines.window_holds_step[engine_row] * batched_tokens)
 
 
-def held(full: Any, windowed: Any, tokens: Any, block: Any, kept: Any, window: Any) -> Any:
-    """Bytes of a request in whole blocks. Part of terms, no term itself."""
-    whole = (0 - floor(0 - tokens / block)) * block
-    return full * whole + windowed * when(kept > 0, minimum(whole, window), whole)
+@term("tokens", source=_WINDOWS)
+def window_tokens_kept(window_tokens_wanted: Any, engines: Any, engine_row: Any, tokens_of_block: Any) -> Any:
+    """Tokens for which the engine keeps room in a layer with a window: whole blocks, and with a step's one more."""
+    blocks = 0 - floor(0 - window_tokens_wanted / tokens_of_block)
+    return (blocks + engines.window_holds_step[engine_row]) * tokens_of_block
+
+
+@term("tokens")
+def maximum_blocks_held(maximum_length: Any, tokens_of_block: Any) -> Any:
+    """Tokens of the whole blocks that the longest request takes."""
+    return (0 - floor(0 - maximum_length / tokens_of_block)) * tokens_of_block
+
+
+@term("tokens")
+def maximum_window_held(maximum_blocks_held: Any, windows_kept: Any, window_tokens_kept: Any) -> Any:
+    """Tokens that a layer with a window keeps of the longest request."""
+    return when(windows_kept > 0, minimum(maximum_blocks_held, window_tokens_kept), maximum_blocks_held)
 
 
 @term("bytes", label="KV cache of the longest request, on a card")
 def maximum_request_held(
-    full_kv_held: Any, windowed_kv_held: Any, maximum_length: Any, tokens_of_block: Any, windows_kept: Any,
-    window_tokens_kept: Any, recurrent_state_held: Any,
+    full_kv_held: Any, maximum_blocks_held: Any, windowed_kv_held: Any, maximum_window_held: Any,
+    recurrent_state_held: Any,
 ) -> Any:  # fmt: skip
     """What a card keeps of a request as long as the engine accepts."""
-    kv = held(full_kv_held, windowed_kv_held, maximum_length, tokens_of_block, windows_kept, window_tokens_kept)
+    kv = full_kv_held * maximum_blocks_held + windowed_kv_held * maximum_window_held
     return kv + recurrent_state_held
+
+
+@term("tokens")
+def mean_blocks_held(mean_context: Any, tokens_of_block: Any) -> Any:
+    """Tokens of the whole blocks that a request of mean length takes."""
+    return (0 - floor(0 - mean_context / tokens_of_block)) * tokens_of_block
+
+
+@term("tokens")
+def mean_window_held(mean_blocks_held: Any, windows_kept: Any, window_tokens_kept: Any) -> Any:
+    """Tokens that a layer with a window keeps of a request of mean length."""
+    return when(windows_kept > 0, minimum(mean_blocks_held, window_tokens_kept), mean_blocks_held)
 
 
 @term("bytes", label="KV cache of a mean request, on a card")
 def mean_request_held(
-    full_kv_held: Any, windowed_kv_held: Any, mean_context: Any, tokens_of_block: Any, windows_kept: Any,
-    window_tokens_kept: Any, recurrent_state_held: Any,
+    full_kv_held: Any, mean_blocks_held: Any, windowed_kv_held: Any, mean_window_held: Any,
+    recurrent_state_held: Any,
 ) -> Any:  # fmt: skip
     """What a card keeps of a request of mean length at its end."""
-    kv = held(full_kv_held, windowed_kv_held, mean_context, tokens_of_block, windows_kept, window_tokens_kept)
+    kv = full_kv_held * mean_blocks_held + windowed_kv_held * mean_window_held
     return kv + recurrent_state_held
+
+
+@term("tokens")
+def percentile_blocks_held(percentile_context: Any, tokens_of_block: Any) -> Any:
+    """Tokens of the whole blocks that a request of percentile length takes."""
+    return (0 - floor(0 - percentile_context / tokens_of_block)) * tokens_of_block
+
+
+@term("tokens")
+def percentile_window_held(percentile_blocks_held: Any, windows_kept: Any, window_tokens_kept: Any) -> Any:
+    """Tokens that a layer with a window keeps of a request of percentile length."""
+    return when(windows_kept > 0, minimum(percentile_blocks_held, window_tokens_kept), percentile_blocks_held)
 
 
 @term("bytes", label="KV cache of a percentile request, on a card")
 def percentile_request_held(
-    full_kv_held: Any, windowed_kv_held: Any, percentile_context: Any, tokens_of_block: Any, windows_kept: Any,
-    window_tokens_kept: Any, recurrent_state_held: Any,
+    full_kv_held: Any, percentile_blocks_held: Any, windowed_kv_held: Any, percentile_window_held: Any,
+    recurrent_state_held: Any,
 ) -> Any:  # fmt: skip
     """What a card keeps of a request of percentile length at its end."""
-    kv = held(full_kv_held, windowed_kv_held, percentile_context, tokens_of_block, windows_kept, window_tokens_kept)
+    kv = full_kv_held * percentile_blocks_held + windowed_kv_held * percentile_window_held
     return kv + recurrent_state_held
+
+
+@term("tokens")
+def percentile_window_needed(percentile_context: Any, sliding_window: Any) -> Any:
+    """Tokens that a layer with a window needs of a request of percentile length."""
+    return when(sliding_window > 0, minimum(percentile_context, sliding_window), percentile_context)
 
 
 @term("bytes", label="KV cache of a percentile request, on a card, as the architecture needs")
 def percentile_request_needed(
-    full_kv_held: Any, windowed_kv_held: Any, percentile_context: Any, sliding_window: Any, recurrent_state_held: Any
-) -> Any:
+    full_kv_held: Any, windowed_kv_held: Any, percentile_context: Any, percentile_window_needed: Any,
+    recurrent_state_held: Any,
+) -> Any:  # fmt: skip
     """What a card needs of a request of percentile length at its end, with no more than the window of its layers."""
-    window = when(sliding_window > 0, minimum(percentile_context, sliding_window), percentile_context)
-    return full_kv_held * percentile_context + windowed_kv_held * window + recurrent_state_held
+    return full_kv_held * percentile_context + windowed_kv_held * percentile_window_needed + recurrent_state_held
 
 
 @term("bytes", label="KV cache of a request in progress, on a card")
@@ -201,12 +239,12 @@ def kv_request_every_layer(kv_cache_bytes_per_token: Any, percentile_context: An
 
 @term("bytes", label="KV cache of a request, as the architecture needs")
 def kv_request_needed(
-    full_kept_layers: Any, windowed_layer_count: Any, kv_layer_bytes: Any, percentile_context: Any, sliding_window: Any,
-    recurrent_state: Any,
+    full_kept_layers: Any, windowed_layer_count: Any, kv_layer_bytes: Any, percentile_context: Any,
+    percentile_window_needed: Any, recurrent_state: Any,
 ) -> Any:  # fmt: skip
     """A request of percentile length, with no more than the window of layers that have one."""
-    window = when(sliding_window > 0, minimum(percentile_context, sliding_window), percentile_context)
-    return (full_kept_layers * percentile_context + windowed_layer_count * window) * kv_layer_bytes + recurrent_state
+    tokens = full_kept_layers * percentile_context + windowed_layer_count * percentile_window_needed
+    return tokens * kv_layer_bytes + recurrent_state
 
 
 @term("GB", label="KV cache of all users, every layer")

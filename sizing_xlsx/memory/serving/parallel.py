@@ -51,16 +51,28 @@ def tensor_parallel_divides(attention_heads: Any, tensor_parallel: Any) -> Any:
     return when(floor(part) >= part, 1, 0)
 
 
+@term("switch")
+def kv_heads_shared(kv_heads: Any, tensor_parallel: Any) -> Any:
+    """1 when cards share the KV heads evenly."""
+    part = kv_heads / tensor_parallel
+    return when(floor(part) >= part, 1, 0)
+
+
+@term("switch")
+def kv_heads_repeated(kv_heads: Any, tensor_parallel: Any) -> Any:
+    """1 when each KV head is kept by as many cards."""
+    copies = tensor_parallel / kv_heads
+    return when(floor(copies) >= copies, 1, 0)
+
+
 @check(
     "tensor_parallel is {tensor_parallel}; it must divide the KV heads of {base_model}, {kv_heads}, or be a multiple of"
     " them, so that each is kept as often"
 )
 @term("switch", label="KV heads divide")
-def kv_heads_divide(kv_heads: Any, tensor_parallel: Any, kv_latent_width: Any) -> Any:
+def kv_heads_divide(kv_heads_shared: Any, kv_heads_repeated: Any, kv_latent_width: Any) -> Any:
     """0 when KV heads can neither be shared evenly nor repeated evenly; a latent is whole on each card."""
-    part = kv_heads / tensor_parallel
-    copies = tensor_parallel / kv_heads
-    return when((kv_latent_width > 0) | (floor(part) >= part) | (floor(copies) >= copies), 1, 0)
+    return when((kv_latent_width > 0) | (kv_heads_shared + kv_heads_repeated > 0), 1, 0)
 
 
 @check("pipeline_parallel is {pipeline_parallel}; it must be at most the layers of {base_model}, {layer_count}")
@@ -71,11 +83,21 @@ def stages_hold_layers(pipeline_parallel: Any, layer_count: Any) -> Any:
 
 
 @term("count")
-def uneven_experts(expert_count: Any, expert_parallel: Any, tensor_parallel: Any, data_parallel: Any) -> Any:
+def experts_of_card(expert_count: Any, expert_parallel: Any) -> Any:
+    """Whole experts of each card that shares them."""
+    return expert_count / expert_parallel
+
+
+@term("count")
+def expert_groups(tensor_parallel: Any, data_parallel: Any, expert_parallel: Any) -> Any:
+    """Groups of cards that each hold all experts together."""
+    return tensor_parallel * data_parallel / expert_parallel
+
+
+@term("count")
+def uneven_experts(experts_of_card: Any, expert_groups: Any) -> Any:
     """What is left over when cards share whole experts: 0 when all is even."""
-    held = expert_count / expert_parallel
-    groups = tensor_parallel * data_parallel / expert_parallel
-    return held - floor(held) + groups - floor(groups)
+    return experts_of_card - floor(experts_of_card) + expert_groups - floor(expert_groups)
 
 
 @check(

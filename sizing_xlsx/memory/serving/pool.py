@@ -163,14 +163,22 @@ def users_of_engine(concurrent_users: Any, data_parallel: Any) -> Any:
     return 0 - floor(0 - concurrent_users / data_parallel)
 
 
+@term("switch")
+def engine_runs(kv_room: Any, maximum_request_held: Any, engine_within_card: Any) -> Any:
+    """1 when the engine starts, with room for a request as long as it accepts, and stays within the card."""
+    return when((kv_room <= 0) | (kv_room < maximum_request_held) | (engine_within_card <= 0), 0, 1)
+
+
 @term("count")
-def verdict_code(
-    kv_room: Any, maximum_request_held: Any, concurrency: Any, concurrency_at_mean: Any, concurrent_users: Any,
-    engine_within_card: Any,
-) -> Any:  # fmt: skip
+def users_beyond(concurrency: Any, concurrency_at_mean: Any, concurrent_users: Any) -> Any:
+    """0 when all users fit at percentile length, 1 when they do at mean length alone, 2 when they do not."""
+    return when(concurrency >= concurrent_users, 0, when(concurrency_at_mean >= concurrent_users, 1, 2))
+
+
+@term("count")
+def verdict_code(engine_runs: Any, users_beyond: Any) -> Any:
     """1 fits: all users at percentile length. 2 tight: at mean length alone. 3 does not fit: fewer, or no start."""
-    beyond = when(concurrency >= concurrent_users, 0, when(concurrency_at_mean >= concurrent_users, 1, 2))
-    return 1 + when((kv_room <= 0) | (kv_room < maximum_request_held) | (engine_within_card <= 0), 2, beyond)
+    return 1 + when(engine_runs > 0, users_beyond, 2)
 
 
 @term("text")
@@ -180,27 +188,39 @@ def fit_verdict(verdicts: Any, verdict_code: Any) -> Any:
 
 
 @term("GB")
-def headroom_gb(kv_room: Any, users_of_engine: Any, percentile_request_held: Any, bytes_per_gb: Any) -> Any:
+def headroom_gb(kv_room: Any, users_held: Any, bytes_per_gb: Any) -> Any:
     """What stays free of a card's KV pool with all users at percentile length; negative when it is too little."""
-    return (kv_room - users_of_engine * percentile_request_held) / bytes_per_gb
+    return (kv_room - users_held) / bytes_per_gb
+
+
+@term("bytes")
+def users_held(users_of_engine: Any, percentile_request_held: Any) -> Any:
+    """KV cache on a card of all users at percentile length."""
+    return users_of_engine * percentile_request_held
 
 
 @term("GB", label="Needed on a card")
-def needed_gb(
-    weights_held: Any, step_activation_gb: Any, libraries_gb: Any, graphs_gb: Any, users_of_engine: Any,
-    percentile_request_held: Any, bytes_per_gb: Any,
-) -> Any:  # fmt: skip
+def needed_gb(weights_held: Any, beside_weights: Any, users_held: Any, bytes_per_gb: Any) -> Any:
     """Weights, step, libraries, graphs, and the KV cache of all users at percentile length."""
-    used = (weights_held + users_of_engine * percentile_request_held) / bytes_per_gb
-    return used + step_activation_gb + libraries_gb + graphs_gb
+    return (weights_held + beside_weights + users_held) / bytes_per_gb
+
+
+@term("bytes")
+def beside_weights(step_activation_gb: Any, libraries_gb: Any, graphs_gb: Any, bytes_per_gb: Any) -> Any:
+    """What the engine holds beside weights and pool: a step, the libraries, the graphs."""
+    return (step_activation_gb + libraries_gb + graphs_gb) * bytes_per_gb
+
+
+@term("bytes")
+def engine_reserved(weights_held: Any, beside_weights: Any, kv_pool: Any) -> Any:
+    """What the engine holds once it runs, however few its users: the pool is taken whole at its start."""
+    return weights_held + beside_weights + kv_pool
 
 
 @term("GB", label="Taken by the engine, of a card")
-def engine_reserved_gb(
-    weights_held: Any, step_activation_gb: Any, libraries_gb: Any, graphs_gb: Any, kv_pool_gb: Any, bytes_per_gb: Any
-) -> Any:
-    """What the engine holds once it runs, however few its users: the pool is taken whole at its start."""
-    return weights_held / bytes_per_gb + step_activation_gb + libraries_gb + graphs_gb + kv_pool_gb
+def engine_reserved_gb(engine_reserved: Any, bytes_per_gb: Any) -> Any:
+    """What the engine holds of a card once it runs."""
+    return engine_reserved / bytes_per_gb
 
 
 @check(
@@ -210,6 +230,6 @@ def engine_reserved_gb(
     fault=False,
 )
 @term("switch")
-def engine_within_card(engine_reserved_gb: Any, free_bytes: Any, bytes_per_gb: Any, rounding_guard: Any) -> Any:
+def engine_within_card(engine_reserved: Any, free_bytes: Any, rounding_guard: Any) -> Any:
     """0 when pool, steps and graphs together are more than the card has: it runs out of memory under load."""
-    return when(engine_reserved_gb > free_bytes / bytes_per_gb * (1 + rounding_guard), 0, 1)
+    return when(engine_reserved > free_bytes * (1 + rounding_guard), 0, 1)

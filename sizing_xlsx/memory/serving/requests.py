@@ -73,19 +73,32 @@ def long_context(long_prompt_tokens: Any, long_output_tokens: Any) -> Any:
     return long_prompt_tokens + long_output_tokens
 
 
+@term("switch")
+def usual_below_short(short_share: Any, usual_share: Any, short_context: Any, usual_context: Any) -> Any:
+    """1 when usual requests are shorter than short ones, and both have a share."""
+    return when((short_share > 0) & (usual_share > 0) & (short_context > usual_context), 1, 0)
+
+
+@term("switch")
+def long_below_usual(usual_share: Any, long_share: Any, usual_context: Any, long_context: Any) -> Any:
+    """1 when long requests are shorter than usual ones, and both have a share."""
+    return when((usual_share > 0) & (long_share > 0) & (usual_context > long_context), 1, 0)
+
+
+@term("switch")
+def long_below_short(short_share: Any, long_share: Any, short_context: Any, long_context: Any) -> Any:
+    """1 when long requests are shorter than short ones, and both have a share."""
+    return when((short_share > 0) & (long_share > 0) & (short_context > long_context), 1, 0)
+
+
 @check(
     "the short, usual and long requests are {short_context}, {usual_context} and {long_context} tokens; classes with a"
-    " share must not be shorter than the class before"
+    " share must not be shorter than the class before: enter a longer usual_prompt_tokens or long_prompt_tokens"
 )
 @term("switch")
-def classes_ascend(
-    short_share: Any, usual_share: Any, long_share: Any, short_context: Any, usual_context: Any, long_context: Any
-) -> Any:
+def classes_ascend(usual_below_short: Any, long_below_usual: Any, long_below_short: Any) -> Any:
     """0 when a class that has a share is shorter than one before it: the percentile would be another's."""
-    first = when((short_share > 0) & (usual_share > 0) & (short_context > usual_context), 1, 0)
-    second = when((usual_share > 0) & (long_share > 0) & (usual_context > long_context), 1, 0)
-    third = when((short_share > 0) & (long_share > 0) & (short_context > long_context), 1, 0)
-    return when(first + second + third > 0, 0, 1)
+    return when(usual_below_short + long_below_usual + long_below_short > 0, 0, 1)
 
 
 @term("tokens")
@@ -126,20 +139,30 @@ def live_context(mean_prompt_tokens: Any, mean_output_tokens: Any) -> Any:
     return mean_prompt_tokens + mean_output_tokens / 2
 
 
+@term("share")
+def share_wanted(length_percentile: Any, share_tolerance: Any) -> Any:
+    """The percentile of lengths, less the rounding of shares."""
+    return length_percentile - share_tolerance
+
+
+@term("share")
+def share_below_long(short_share: Any, usual_share: Any) -> Any:
+    """Share of requests that are short or usual."""
+    return short_share + usual_share
+
+
 @term("tokens")
 def percentile_context(
     short_share: Any,
-    usual_share: Any,
-    length_percentile: Any,
-    share_tolerance: Any,
+    share_below_long: Any,
+    share_wanted: Any,
     short_context: Any,
     usual_context: Any,
     long_context: Any,
 ) -> Any:
     """Tokens at their end of the request below which the chosen share of requests stays."""
-    wanted = length_percentile - share_tolerance
-    above_short = when(short_share + usual_share >= wanted, usual_context, long_context)
-    return when((short_share >= wanted) & (short_share > 0), short_context, above_short)
+    above_short = when(share_below_long >= share_wanted, usual_context, long_context)
+    return when((short_share >= share_wanted) & (short_share > 0), short_context, above_short)
 
 
 @term("tokens")

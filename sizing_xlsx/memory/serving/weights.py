@@ -28,19 +28,22 @@ def attention_kept(switches: Any, attention_in_16_bit: Any) -> Any:
     return switches.value[switches.row_of(attention_in_16_bit)]
 
 
+@term("parameters")
+def kept_linears(attention_kept: Any, plain_linears: Any, all_attention_parameters: Any) -> Any:
+    """Attention that a quantised checkpoint keeps in 16 bit."""
+    return attention_kept * plain_linears * all_attention_parameters
+
+
 @term("parameters", source=_FORMAT)
 def converted_linears(
     storage_formats: Any,
     storage_row: Any,
     convertible_parameters: Any,
     vision_convertible_parameters: Any,
-    attention_kept: Any,
-    plain_linears: Any,
-    all_attention_parameters: Any,
+    kept_linears: Any,
 ) -> Any:
     """Linear modules of the layers, and of an image tower, where the format converts them."""
-    kept = attention_kept * plain_linears * all_attention_parameters
-    linears = convertible_parameters + vision_convertible_parameters - kept
+    linears = convertible_parameters + vision_convertible_parameters - kept_linears
     return storage_formats.converts_linears[storage_row] * linears
 
 
@@ -91,15 +94,25 @@ def expert_matrix_bytes(converted_experts: Any, storage_formats: Any, storage_ro
     return when(converted_experts > 0, storage_formats.bytes_per_parameter[storage_row], unquantised_bytes)
 
 
+@term("count")
+def padded_expert_width(expert_width: Any, expert_width_step: Any) -> Any:
+    """Width of an expert, up to the next step."""
+    return (floor((expert_width - 1) / expert_width_step) + 1) * expert_width_step
+
+
+@term("switch", source=_FORMAT)
+def experts_alone(storage_formats: Any, storage_row: Any) -> Any:
+    """1 when the format converts routed experts and nothing else."""
+    return storage_formats.converts_experts[storage_row] * (1 - storage_formats.converts_linears[storage_row])
+
+
 @term("share")
 def expert_padding(
-    expert_width: Any, expert_width_step: Any, engines: Any, engine_row: Any, storage_formats: Any, storage_row: Any
+    padded_expert_width: Any, expert_width: Any, engines: Any, engine_row: Any, experts_alone: Any
 ) -> Any:
     """What the engine's padding adds to experts, as a share of them; only a format of experts alone is padded."""
-    padded = (floor((expert_width - 1) / expert_width_step) + 1) * expert_width_step
-    alone = storage_formats.converts_experts[storage_row] * (1 - storage_formats.converts_linears[storage_row])
-    more = when(expert_width > 0, padded / when(expert_width > 0, expert_width, 1) - 1, 0)
-    return engines.pads_experts[engine_row] * alone * more
+    more = when(expert_width > 0, padded_expert_width / when(expert_width > 0, expert_width, 1) - 1, 0)
+    return engines.pads_experts[engine_row] * experts_alone * more
 
 
 @term("bytes")
@@ -166,13 +179,16 @@ def repeated_parameters(
     return norm_parameters + router_parameters + layer_count * hidden_size * latents
 
 
+@term("switch", source=_FORMAT)
+def attention_converted(storage_formats: Any, storage_row: Any, quantised_base: Any, attention_kept: Any) -> Any:
+    """1 when the attention projections are converted."""
+    return quantised_base * storage_formats.converts_linears[storage_row] * (1 - attention_kept)
+
+
 @term("bytes per parameter")
-def linear_bytes(
-    storage_formats: Any, storage_row: Any, quantised_base: Any, unquantised_bytes: Any, attention_kept: Any
-) -> Any:
+def linear_bytes(attention_converted: Any, storage_formats: Any, storage_row: Any, unquantised_bytes: Any) -> Any:
     """Bytes of a parameter of the attention projections."""
-    converts = quantised_base * storage_formats.converts_linears[storage_row] * (1 - attention_kept)
-    return when(converts > 0, storage_formats.bytes_per_parameter[storage_row], unquantised_bytes)
+    return when(attention_converted > 0, storage_formats.bytes_per_parameter[storage_row], unquantised_bytes)
 
 
 @term("bytes")
@@ -212,6 +228,12 @@ def expert_weights_held(expert_weights: Any, stage_share: Any, expert_shards: An
     return expert_weights * stage_share / expert_shards
 
 
+@term("count")
+def rotated_width(kv_latent_width: Any, rope_dimension: Any, head_dimension: Any) -> Any:
+    """Values of a head that are rotated by their position."""
+    return when(kv_latent_width > 0, rope_dimension, head_dimension)
+
+
 @term("bytes", source="vLLM: RotaryEmbedding; the start logs agree")
 def rope_table(
     engines: Any,
@@ -219,14 +241,11 @@ def rope_table(
     models: Any,
     model_row: Any,
     maximum_positions: Any,
-    kv_latent_width: Any,
-    rope_dimension: Any,
-    head_dimension: Any,
+    rotated_width: Any,
     bf16_bytes: Any,
 ) -> Any:
     """Sines and cosines of every position that the model takes, whole on each card; none with learned positions."""
-    width = when(kv_latent_width > 0, rope_dimension, head_dimension)
-    values = when(models.position_rows[model_row] > 0, 0, maximum_positions * width)
+    values = when(models.position_rows[model_row] > 0, 0, maximum_positions * rotated_width)
     return engines.rope_tables[engine_row] * values * bf16_bytes
 
 

@@ -170,9 +170,12 @@ class _Build(NamedTuple):
             its, later = its._replace(rows=plan.rows, loose=plan.loose), plan.later
         else:
             inputs = inputs_for(workbook_job(name, self.presets), its, renames, report)
-            shipped = getattr(self.presets, template["validation"]["rows"] + "_sweep")
-            known = {row["id"].casefold() for row in shipped} | set(merged(self.results, name))
-            data, later = make(inputs.opened_on, runs_to_place(its, known)), inputs.later
+            rows = 0
+            if "validation" in template:  # with room for a planner's own runs
+                shipped = getattr(self.presets, template["validation"]["rows"] + "_sweep")
+                known = {row["id"].casefold() for row in shipped} | set(merged(self.results, name))
+                rows = runs_to_place(its, known)
+            data, later = make(inputs.opened_on, rows), inputs.later
         if not (its._replace(inputs=[]).any or its.rows or later):
             return data
         draft = Draft(data, f"the new {one_line(there.path.name)}")

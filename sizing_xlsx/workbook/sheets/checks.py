@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 TITLE = "Checks"
 LAYERS = ("job", "time", "cost")  # of a job: faults of each withdraw its own figures and those of the ones after it
-SUMS = {"traced_items_add_up": "traced_sum", "published_items_add_up": "published_sum"}  # rule -> its words
+SUMS = {  # rule, of the jobs that have it -> its words
+    "traced_items_add_up": "traced_sum",
+    "published_items_add_up": "published_sum",
+    "engine_items_add_up": "engine_sum",
+}
 _FORMS = ("th", "th_r", "th_i", "th_r", "th_r", "th_r", "th_r", "th_r", "th_i")  # of a header
 _CHOICE = 4  # row of the job that is chosen, from 0
 _FIRST_INPUT = 5  # row of the first input
@@ -64,7 +68,7 @@ def write(book: Book) -> None:
         above = f"$H${first + 1}:$H${row}"
         rules = {k: rule.message for k, rule in job.checks.items() if rule.fault and job.layers[k] == layer}
         if not layer:
-            rules |= {key: words[SUMS[key]] for key in SUMS}
+            rules |= {key: words[SUMS[key]] for key in sums_of(job)}
         row = _rule_rows(book, _header(book, row, last, words["rules"] | words.get(f"{kind}_rules", {})), rules, above)
         ends.append(row)
         of_job = of_job or above
@@ -75,6 +79,11 @@ def write(book: Book) -> None:
     page.formula_marks(ws, styles, (first, _FAULT, row - 1, _FAULT), f"=$H{first + 1}=1", "check")
     row = _results(book, row, last, first, ends, warnings)
     page.print_area(ws, row, last)
+
+
+def sums_of(job: Job) -> tuple[str, ...]:
+    """The sums of line items that a job is held against: some of SUMS."""
+    return tuple(key for key in SUMS if key in job.terms)
 
 
 def _input_rows(book: Book, row: int, keys: Iterable[str]) -> int:

@@ -22,30 +22,16 @@ if TYPE_CHECKING:
 
 TITLE = "Time and cost"
 _LABEL, _VALUE, _UNIT, _HELP, _FIFTH, _WORDS = 1, 2, 3, 4, 5, 6
-_WARNINGS = {  # sentence -> the check whose words it is
-    "few_tokens": "tokens_suffice",
-    "late_run": "run_in_time",
-    "traffic_binds": "work_binds",
-    "network_assumed": "network_entered",
-    "link_missing": "link_entered",
-}
-_TILES = (  # words, figure, words of its unit; none: it is money
-    ("run", "run_hours", "run_note"),
-    ("cards", "gpu_hours", "cards_note"),
-    ("rent", "rent_cost", ""),
-    ("own", "own_cost", ""),
-    ("file", "checkpoint_gb", "file_note"),
-    ("tokens", "rent_per_million_tokens", ""),
-)
 
 
 def say(book: Book) -> None:
     """The sheet's live sentences; they get rows on Workings."""
-    for key, check in _WARNINGS.items():
+    words = book.template["effort"]
+    for key, check in words["warnings"].items():
         book.say(key, sentence(shown_message(book, book.job.checks[check].message), book.sym))
-    for key, text in book.template["effort"]["sentences"].items():
+    for key, text in words["sentences"].items():
         book.say(key, sentence(text, book.sym))
-    for _, key, _ in _TILES:
+    for key in (tile["figure"] for tile in words["tiles"]):
         failed = _failed(book, book.sym(key))
         book.guards[key] = lambda content, failed=failed: book.guarded(content, "NA()", failed)
 
@@ -67,15 +53,17 @@ def write(book: Book) -> None:
         if table.get("new_page"):
             breaks.append(row)
         row = _table(book, row, last, table)
-    row = _budget(book, row, last)
-    breaks.append(row)
-    row = _speeds(book, row, last)
+    if "budget" in words["parts"]:
+        row = _budget(book, row, last)
+    if "speeds" in words["parts"]:
+        breaks.append(row)
+        row = _speeds(book, row, last)
     page.print_area(ws, row, last, breaks)
 
 
 def _strip(book: Book, last: int) -> None:
     sym, words = book.sym, book.template["effort"]["tiles"]
-    money = _live(book, sym("currency_choice"))
+    money = live(book, sym("currency_choice"))
     page.strip(
         book.sheet(TITLE),
         book.styles,
@@ -85,8 +73,9 @@ def _strip(book: Book, last: int) -> None:
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[
-            Tile(at, at, words[label], _live(book, sym(key)), words[note] if note else money, "tile_amount")
-            for at, (label, key, note) in enumerate(_TILES, 1)
+            Tile(at, at, tile["name"], live(book, sym(tile["figure"])), tile.get("note", money),
+                 tile.get("style", "tile_amount"))
+            for at, tile in enumerate(words, 1)
         ],
     )
 
@@ -103,7 +92,7 @@ def _failed(book: Book, tree: Expr) -> str:
     return COST_FAILED if any(book.job.layers.get(key) == money for key in seen) else TIME_FAILED
 
 
-def _live(book: Book, tree: Expr) -> Raw:
+def live(book: Book, tree: Expr) -> Raw:
     """A figure or a sentence, withdrawn while an input of memory or time is faulty; where money is in it, of that."""
     return book.shown(tree, failed=_failed(book, tree))
 
@@ -111,7 +100,7 @@ def _live(book: Book, tree: Expr) -> Raw:
 def _said(book: Book, text: str) -> Any:
     """A template's text, live where it names a figure."""
     tree = sentence(text, book.sym)
-    return _live(book, joined(tree, "")) if isinstance(tree, Expr) else tree
+    return live(book, joined(tree, "")) if isinstance(tree, Expr) else tree
 
 
 def _of_job(book: Book, rows: Sequence[Any]) -> list[Any]:
@@ -120,7 +109,7 @@ def _of_job(book: Book, rows: Sequence[Any]) -> list[Any]:
 
 
 def _section(book: Book, row: int, last: int, entry: Mapping[str, Any], number: Any = None) -> int:
-    note = _live(book, book.sym(entry["note"]))
+    note = live(book, book.sym(entry["note"]))
     return _plain_section(book, row, last, {**entry, "note": note}, number)
 
 
@@ -160,7 +149,7 @@ def _entry(book: Book, row: int, key: str) -> None:
     if key in job.inputs and key in job.beside:
         write_input(book, ws, TITLE, row, _VALUE, key, styles.variant(typed_style(facts), **_typed_format(book, facts)))
     else:
-        put(row, _VALUE, _live(book, book.sym(key)), styles.variant("calc0", format=_shown(book, facts.unit)))
+        put(row, _VALUE, live(book, book.sym(key)), styles.variant("calc0", format=_shown(book, facts.unit)))
     put(row, _LABEL, facts.label, styles["label"])
     put(row, _UNIT, _unit(book, facts.unit), styles["unit"])
     put(row, _HELP, facts.help, styles["help"])
@@ -201,8 +190,8 @@ def _table(book: Book, row: int, last: int, table: Mapping[str, Any]) -> int:
                 put(row, column, "", styles[f"{form}_label"])
                 continue
             units.append(unit := job.unit_of(key))
-            style = styles.variant(f"{form}_calc3", format=_shown(book, unit))
-            put(row, column, _live(book, book.sym(key)), style)
+            style = styles.variant(f"{form}_calc3", format=entry.get("format", _shown(book, unit)))
+            put(row, column, live(book, book.sym(key)), style)
         put(row, _FIFTH, _unit(book, units[0]), styles[f"{form}_unit"])
         row += 1
     return row
@@ -219,7 +208,7 @@ def _budget(book: Book, row: int, last: int) -> int:
         ws.set_row(row, book.look["rows"]["table" if stage else "total"])
         put(row, _LABEL, label, styles.variant(f"{form}_label", shrink=not stage))
         for column, key in enumerate(cells, _VALUE):
-            content = _live(book, book.sym(key)) if key else ""
+            content = live(book, book.sym(key)) if key else ""
             unit = book.job.unit_of(key) if key else ""
             put(row, column, content, styles.variant(f"{form}_calc3", format=_shown(book, unit)))
         rule = stages.columns["stop_rule"][stage - 1] if stage else ""

@@ -31,6 +31,13 @@ def write(book: Book) -> None:
     counted: list[str] = []
     row = 2
     for (name, note), follows in ((words["job"], True), (words["installation"], False)):
+        shown = {
+            key: override.input_name
+            for key, override in job.overrides.items()
+            if override.follows_job is follows and override.input_name not in elsewhere
+        }
+        if not shown:
+            continue
         row = page.section(
             ws, styles, row, last_column=last, name=name, put=put, note=idle_note(book, note) if follows else note,
             note_column=3, space_below=False,
@@ -39,18 +46,17 @@ def write(book: Book) -> None:
         for column, (text, form) in enumerate(zip(words["columns"], _FORMS, strict=True), 1):
             put(row, column, text, styles[form])
         row += 1
-        counted.append(f"$D${row + 1}")
-        for key, override in job.overrides.items():
-            if override.follows_job is follows and override.input_name not in elsewhere:
-                _row(book, row, key, override.input_name)
-                row += 1
-        counted[-1] += f":$D${row}"
-    of_the_job, of_all = counted
+        first = row
+        for key, entered_as in shown.items():
+            _row(book, row, key, entered_as)
+            row += 1
+        counted.append(f"$D${first + 1}:$D${row}")
+    of_the_job, *of_all = counted
     of_the_job = ",".join((of_the_job, *(public_name(key) for key in elsewhere if key in entered)))
     put(row, 1, words["count"], styles["t_label"])
     page.fill_row(ws, row, 2, last - 1, styles["t_label"], book.look["rows"]["total"])
     of_row = f"INDEX({NAMED['own_values']},Scenario_Row)"
-    total = f"=IF(Scenario_Row>0,{of_row},COUNT({of_the_job}))+COUNT({of_all})"
+    total = f"=IF(Scenario_Row>0,{of_row},COUNT({of_the_job}))" + "".join(f"+COUNT({area})" for area in of_all)
     put(row, 3, Raw(total, own_values(book)), styles.variant("t_calc1", format="n0"))
     book.define("Own_Values_Count", TITLE, row, 3)
     page.print_area(ws, row, last)

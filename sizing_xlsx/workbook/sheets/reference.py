@@ -50,6 +50,11 @@ _IN_VIEW = {
         "held_logit_bytes", "keeps_output", "fused_norms", "fused_adapters", "fused_loss", "unties", "linear_experts",
         "own_layers",
     ),
+    "engines": (
+        "memory_fraction", "fraction_of_free", "block_tokens", "large_card_gib", "large_batched_tokens",
+        "small_batched_tokens", "large_sequences", "small_sequences", "sampler_bytes", "libraries_one_gib",
+        "libraries_several_gib", "graphs_gib", "counts_step", "counts_graphs", "keeps_windows", "kv_fp8", "kv_int8",
+    ),
 }  # fmt: skip
 _STEPS = {
     "models": (
@@ -63,7 +68,9 @@ _STEPS = {
 }  # fmt: skip
 _STEP_WIDTH = 16  # characters
 _COLUMN = "column "  # before the name of a column, for a term may have the same
-_OWN_TABLES = ("models", "training_models", "recipes", "storage_formats", "stacks", "layer_forms", "full_forms")
+_OWN_TABLES = (
+    "models", "training_models", "recipes", "storage_formats", "engines", "stacks", "layer_forms", "full_forms",
+)  # fmt: skip
 _NAMED = ("cuda",)  # columns that sheets read, whatever the formulas do
 _CARD_FIGURES = "cards"  # of names of columns that functions alone read, known or not: Cards_Usable_GB_List
 _USABLE = {"usable_gb": "bytes_per_gb", "usable_mib": "bytes_per_mib"}  # beside the bytes; nvidia-smi counts in MiB
@@ -104,6 +111,9 @@ def _sources(book: Book, name: str) -> dict[str, str]:
         "models": [(row["model"], row["shape_source"]) for row in book.presets.model_sources],
         "training_models": [(row["name"], row["source"]) for row in book.presets.training_model_rows],
         "storage_formats": [(row["name"], row["source"]) for row in book.presets.storage_rows],
+        "engines": [
+            (row["name"], f"{row['evidence']}: {row['source']}; {row['note']}") for row in book.presets.engine_rows
+        ],
         "stacks": [(row["name"], row["source"]) for row in book.presets.stack_rows],
         "layer_forms": [(row["name"], row["source"]) for row in book.presets.layer_form_rows],
         "full_forms": [(key, form.source) for key, form in _full_forms(book)],

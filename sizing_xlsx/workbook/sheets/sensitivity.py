@@ -41,6 +41,7 @@ class Sensitivity:
         self.labels = [job.inputs[key].label for key in self.keys]
         self.axes = (axes["rows"], axes["columns"])
         self.values: tuple[list[Any], list[Any]] = (axes["row_values"], axes["column_values"])
+        self.figure: str = axes.get("figure", "total_shown_gb")  # what the second grid shows
         self.size = len(self.values[0])
         if not 1 <= self.size <= MOST or len(self.values[1]) != self.size:
             raise ValueError(
@@ -101,6 +102,11 @@ def _columns(sensitivity: Sensitivity) -> dict[str, int]:
     return {name: at for at, name in enumerate(first, 2)} | {"faults": 8, "forced": 8 + count}
 
 
+def number_form(unit: str) -> str:
+    """The style of the second grid's figures: GB with a decimal, counts whole."""
+    return "r_calc1" if unit == "GB" else "r_calc0"
+
+
 def plan(book: Book) -> None:
     """Add the crossings to What-if and count their verdicts."""
     book.sensitivity = Sensitivity(book)
@@ -116,7 +122,8 @@ def write(book: Book) -> None:
     _strip(book, sensitivity, last)
     _choices(book, sensitivity)
     _typed(book, sensitivity)
-    for top, what, form in ((_GRID, "verdict", "r_text_r"), (sensitivity.totals, "total", "r_calc1")):
+    number = number_form(book.job.unit_of(sensitivity.figure))
+    for top, what, form in ((_GRID, "verdict", "r_text_r"), (sensitivity.totals, "total", number)):
         head = words["verdicts"] if what == "verdict" else words["totals"]
         page.fill_row(ws, top - 1, 1, last - 1, styles["th_open"], book.look["rows"]["header"])
         put(top - 1, 1, head, styles["th_open"])
@@ -217,7 +224,7 @@ def _crossing(book: Book, sensitivity: Sensitivity, row: int, column: int, what:
 
 def _value(book: Book, sensitivity: Sensitivity, job: int, what: str) -> Any:
     row, jobs = sensitivity.jobs[job], book.what_if
-    return jobs.results(row)["total_shown_gb"] if what == "total" and not jobs.breaks(row) else jobs.word(row)
+    return jobs.results(row)[sensitivity.figure] if what == "total" and not jobs.breaks(row) else jobs.word(row)
 
 
 # ---------------------------------------------------------------------- the workings
@@ -325,9 +332,10 @@ def _job_row(book: Book, sensitivity: Sensitivity, job: int) -> None:
     )
     put(row, 1, jobs.rows[at][0], styles["r_label"])
     put(row, 2, jobs.verdict(at, f"{down}+{across}+"), styles["r_text_r"])
-    verdict, total = page.cell(row, 2, column_fixed=True), jobs.address(at, "total_shown_gb")
+    verdict, total = page.cell(row, 2, column_fixed=True), jobs.address(at, sensitivity.figure)
     shown = f'=IF({verdict}="{jobs.check}","{jobs.check}",{total})'
-    put(row, 3, Raw(shown, _value(book, sensitivity, job, "total")), styles["r_calc1"])
+    number = number_form(book.job.unit_of(sensitivity.figure))
+    put(row, 3, Raw(shown, _value(book, sensitivity, job, "total")), styles[number])
 
 
 def _strip(book: Book, sensitivity: Sensitivity, last: int) -> None:

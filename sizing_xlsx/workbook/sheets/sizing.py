@@ -10,7 +10,7 @@ from ...formula.primitives import either, when
 from ...formula.render import public_name
 from .. import page
 from ..book import Raw, told
-from ..inputs import write_input
+from ..inputs import typed_style, write_input
 from ..page import Tile
 from ..words import quoted, sentence, spelled
 from . import chart_data, overrides, scenarios
@@ -20,35 +20,17 @@ if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Sizing"
+_UNITS = {"text": "", "parameters": "count", "bytes per token": "bytes", "bytes per value": "bytes"}  # in a column of 8
 _MOST_ON_A_PAGE = 14  # line items and moments that are printed on one page
 _LABEL, _VALUE, _UNIT, _HELP, _PUBLISHED, _DRIVES, _REDUCES = 1, 2, 3, 4, 5, 6, 7
 
 
 def write(book: Book) -> None:
     """The sheet a planner works on."""
-    ws, styles = book.sheet(TITLE), book.styles
-    put = book.putter(ws)
+    ws = book.sheet(TITLE)
     last = page.set_page(ws, book.look, kind="Sizing", file_and_version=book.footer, freeze=(7, 0))
     _strip(book, last)
-    scenarios.write_choice(book, TITLE, 0, _DRIVES - 1)
-    row = 7
-    breaks = []
-    for number, step in enumerate(book.template["steps"], 1):
-        if step.get("new_page"):
-            breaks.append(row)
-        row = page.section(
-            ws,
-            styles,
-            row,
-            last_column=last,
-            name=step["name"],
-            put=put,
-            number=number,
-            note=scenarios.idle_note(book, _live(book, step["note"])),
-        )
-        for entry in step["rows"]:
-            _entry(book, row, entry)
-            row += 1
+    row, breaks = write_steps(book, last)
     breaks.append(row)
     row = _items(book, row, last)
     if len(book.template["items"]) + len(book.template["moments"]) > _MOST_ON_A_PAGE:
@@ -61,12 +43,57 @@ def write(book: Book) -> None:
     ws.set_selection(9, _VALUE, 9, _VALUE)
 
 
-def _live(book: Book, key: str) -> Any:
+def write_steps(book: Book, last: int) -> tuple[int, list[int]]:
+    """Which job is sized, and the steps of inputs below the strip; returns the next free row and page breaks."""
+    ws, styles = book.sheet(TITLE), book.styles
+    scenarios.write_choice(book, TITLE, 0, _DRIVES - 1)
+    row = 7
+    breaks = []
+    for number, step in enumerate(book.template["steps"], 1):
+        if step.get("new_page"):
+            breaks.append(row)
+        row = page.section(
+            ws,
+            styles,
+            row,
+            last_column=last,
+            name=step["name"],
+            put=book.putter(ws),
+            number=number,
+            note=scenarios.idle_note(book, live(book, step["note"])),
+        )
+        for entry in step["rows"]:
+            _entry(book, row, entry)
+            row += 1
+    return row, breaks
+
+
+def live(book: Book, key: str) -> Any:
     """A sentence of the template, withdrawn while an input is faulty."""
     return book.shown(book.sym(key))
 
 
 def _strip(book: Book, last: int) -> None:
+    sym, shown, tiles = book.sym, book.shown, book.template["sizing"]["tiles"]
+    write_strip(
+        book,
+        last,
+        [
+            Tile(2, 3, tiles["total"], shown(sym("total_shown_gb")), shown(sym("total_note"))),
+            Tile(4, 4, tiles["usable"], shown(sym("usable_shown_gb")), shown(sym("usable_note"))),
+            Tile(5, 5, tiles["headroom"], shown(sym("headroom_shown_gb")), shown(sym("headroom_note"))),
+            Tile(6, 6, tiles["utilisation"], shown(sym("card_utilisation")),
+                 shown(sym("gauge_share")), "tile_pct", "gauge"),
+        ],
+        Raw("Published_In_Place", book.values["published_in_place"]),
+    )  # fmt: skip
+
+
+def write_strip(book: Book, last: int, figures: Sequence[Tile], basis: Raw | None = None) -> None:
+    """The answer strip: verdict, the figures given, checks.
+
+    basis: whether the verdict rests on another family than was chosen, which its sentence then says.
+    """
     sym, shown, words = book.sym, book.shown, book.template["sizing"]
     tiles, states = words["tiles"], words["checks"]
     passing = told(states["pass"], count=Raw("=Checks_Count", book.values["checks_count"]))
@@ -85,29 +112,27 @@ def _strip(book: Book, last: int) -> None:
     scenario = spelled(words["scenario"], name="Scenario_Choice")
     verdict = str(book.value(sym("verdict")))
     warnings = checks_sheet.open_warnings(book)
-    if book.values["published_in_place"]:  # its sentence is long: the warning is then told on Checks alone
+    if basis and basis.value:  # its sentence is long: the warning is then told on Checks alone
         verdict += f" {book.values['basis']}"
     elif warnings:
         verdict += f" {checks_sheet.first_warning(book)}"
+    beside = 'IF(Warnings_Raised>0," "&First_Warning,"")'
+    if basis:
+        beside = f'IF({basis.formula}>0," "&Basis_Sentence,{beside})'
     page.strip(
         book.sheet(TITLE),
         book.styles,
         last_column=last,
         title=book.template["title"],
         sentence=Raw(
-            f'=IF(Scenario_Row>0,{scenario},"")&IF(Checks_Failed>0,First_Fault,'
-            'Verdict_Sentence&IF(Published_In_Place>0," "&Basis_Sentence,'
-            'IF(Warnings_Raised>0," "&First_Warning,"")))', verdict),
+            f'=IF(Scenario_Row>0,{scenario},"")&IF(Checks_Failed>0,First_Fault,Verdict_Sentence&{beside})', verdict
+        ),
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[
             Tile(1, 1, tiles["verdict"], shown(sym("verdict_shown"), book.words["check_input"]),
                  shown(sym("verdict_note"), tiles["no_verdict"]), kind="verdict"),
-            Tile(2, 3, tiles["total"], shown(sym("total_shown_gb")), shown(sym("total_note"))),
-            Tile(4, 4, tiles["usable"], shown(sym("usable_shown_gb")), shown(sym("usable_note"))),
-            Tile(5, 5, tiles["headroom"], shown(sym("headroom_shown_gb")), shown(sym("headroom_note"))),
-            Tile(6, 6, tiles["utilisation"], shown(sym("card_utilisation")),
-                 shown(sym("gauge_share")), "tile_pct", "gauge"),
+            *figures,
             Tile(7, 7, tiles["checks"], checks, warning, "tile_text"),
         ],
     )  # fmt: skip
@@ -130,7 +155,8 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
         key = entry["input"]
         book.sym(key)  # a template that names no input is refused with the name
         facts: Any = job.inputs[key]
-        write_input(book, ws, TITLE, row, _VALUE, key)
+        share = styles.variant(typed_style(facts), format="n2") if facts.unit == "share" else None
+        write_input(book, ws, TITLE, row, _VALUE, key, share)
         if entry.get("own"):
             page.formula_marks(ws, styles, (row, _LABEL, row, _VALUE), f"={public_name(entry['own'])}=0", "quiet")
     else:
@@ -141,7 +167,7 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
             entered = public_name(job.overrides[key].input_name)
             page.own_marks(ws, styles, (row, _VALUE, row, _VALUE), f"=ISNUMBER({entered}_In_Force)")
     put(row, _LABEL, entry.get("label") or facts.label, styles["label"])
-    put(row, _UNIT, {"text": "", "parameters": "count"}.get(facts.unit, facts.unit), styles["unit"])
+    put(row, _UNIT, _UNITS.get(facts.unit, facts.unit), styles["unit"])
     if "sentence" in entry:
         put(row, _HELP, book.shown(book.sym(entry["sentence"])), styles["help"])
     elif entry.get("help"):
@@ -164,7 +190,7 @@ def _items(book: Book, row: int, last: int) -> int:
     put, words = book.putter(ws), book.template["sizing"]["items"]
     not_traced, no_item = (book.template["sizing"][key] for key in ("not_traced", "no_item"))
     row = page.section(
-        ws, styles, row, last_column=last, name=words["name"], put=put, note=_live(book, "items_note"),
+        ws, styles, row, last_column=last, name=words["name"], put=put, note=live(book, "items_note"),
         space_below=False,
     )  # fmt: skip
     row = _head(book, row, words["columns"])

@@ -46,15 +46,15 @@ class Summary:
     def write(self) -> None:
         self._head()
         self._job()
-        self._items()
-        self._chart()
-        self._moments()
+        self.items()
+        self.chart()
+        self.moments()
         words = self.words["assumptions"]
-        self._lines(words["name"], (self._live(line) for line in words["lines"]))
+        self.lines(words["name"], (self.live(line) for line in words["lines"]))
         words = self.words["evidence"]
         known = [sentence(line, self.book.sym) for line in words["lines"]]
-        self._lines(words["name"], [*known, self.words["limits"]])
-        self._lines(self.words["provenance"]["name"], self._provenance())
+        self.lines(words["name"], [*known, self.words["limits"]])
+        self.lines(self.words["provenance"]["name"], self._provenance())
         self._signed()
         page.print_area(self.ws, self.row - 1, self.last)
 
@@ -69,12 +69,12 @@ class Summary:
             'IF(LEN(First_Warning)>2^7-2^4,LEFT(First_Warning,2^7-2^4)&"…",First_Warning)'
         )
 
-    def _live(self, text: Any, instead: str = "–") -> Any:
+    def live(self, text: Any, instead: str = "–") -> Any:
         """A sentence of the template, withdrawn while an input is faulty; a plain text stays."""
         tree = sentence(text, self.book.sym)
         return tree if isinstance(tree, str) else self.book.shown(tree, instead)
 
-    def _line(self, cells: Mapping[int, tuple[Any, Any]], height: str = "summary", ground: str = "") -> int:
+    def line(self, cells: Mapping[int, tuple[Any, Any]], height: str = "summary", ground: str = "") -> int:
         """A row of cells, column -> content and style; ground: the style of those between them. Returns the row."""
         row, self.row = self.row, self.row + 1
         self.ws.set_row(row, self.rows[height])
@@ -84,17 +84,17 @@ class Summary:
             self.put(row, column, content, self.styles[style] if isinstance(style, str) else style)
         return row
 
-    def _section(self, name: str, note: Any = None, *, space_below: bool = False) -> None:
+    def section(self, name: str, note: Any = None, *, space_below: bool = False) -> None:
         self.row = page.section(
             self.ws, self.styles, self.row, last_column=self.last, name=name, put=self.put, note=note,
             note_column=_SHARE, space_below=space_below, height="summary_section",
         )  # fmt: skip
 
-    def _lines(self, name: str, lines: Iterable[Any]) -> None:
+    def lines(self, name: str, lines: Iterable[Any]) -> None:
         """A section of sentences."""
-        self._section(name)
+        self.section(name)
         for line in lines:
-            self._line({_LABEL: (line, "small")})
+            self.line({_LABEL: (line, "small")})
 
     # ------------------------------------------------------------------ the decision
     def _head(self) -> None:
@@ -103,7 +103,7 @@ class Summary:
         contents = (
             (filled(self.words["title"], title=book.template["title"]), "title"),
             (told, "sentence"),
-            (self._live(self.words["way_on"], ""), "sentence"),
+            (self.live(self.words["way_on"], ""), "sentence"),
             ("", "strip_edge"),
         )
         for row, (content, style) in enumerate(contents):
@@ -111,47 +111,46 @@ class Summary:
             page.fill_row(self.ws, row, 0, self.last, self.styles["strip" if content else style], height)
             self.put(row, 1, content, self.styles[style])
         self.ws.set_row(4, self.rows["space"])
-        tiles, shown = self.words["tiles"], book.shown
-        page.tile_row(
-            self.ws, self.styles, 5,
-            [
-                Tile(1, 1, tiles["verdict"], shown(sym("verdict_shown"), book.words["check_input"]), kind="verdict"),
-                Tile(2, 3, tiles["total"], shown(sym("total_shown_gb"))),
-                Tile(4, 4, tiles["usable"], shown(sym("usable_shown_gb"))),
-                Tile(5, 5, tiles["headroom"], shown(sym("headroom_shown_gb"))),
-            ],
-            self.put, notes=False,
-        )  # fmt: skip
+        page.tile_row(self.ws, self.styles, 5, self.tiles(), self.put, notes=False)
         for row, height in ((5, "tile_label"), (6, "tile_value")):
             self.ws.set_row(row, self.rows[height])
         self.row = 7
 
+    def tiles(self) -> list[Tile]:
+        """What the decision rests on."""
+        sym, tiles, shown = self.book.sym, self.words["tiles"], self.book.shown
+        return [
+            Tile(1, 1, tiles["verdict"], shown(sym("verdict_shown"), self.book.words["check_input"]), kind="verdict"),
+            Tile(2, 3, tiles["total"], shown(sym("total_shown_gb"))),
+            Tile(4, 4, tiles["usable"], shown(sym("usable_shown_gb"))),
+            Tile(5, 5, tiles["headroom"], shown(sym("headroom_shown_gb"))),
+        ]
+
     def _job(self) -> None:
-        self._section(self.words["job_name"], space_below=True)
+        self.section(self.words["job_name"], space_below=True)
         wide = [entry for entry in self.words["job"] if entry.get("wide")]
         short = [entry for entry in self.words["job"] if not entry.get("wide")]
         for entry in wide:
-            self._line({_LABEL: (entry["label"], "help"), _VALUE: (self._live(entry["text"]), "small")})
+            self.line({_LABEL: (entry["label"], "help"), _VALUE: (self.live(entry["text"]), "small")})
         for at in range(0, len(short), 2):
             cells: dict[int, tuple[Any, Any]] = {}
             for entry, (label, value) in zip(short[at : at + 2], ((_LABEL, _VALUE), (_SHARE, _WORDS)), strict=False):
-                cells |= {label: (entry["label"], "help"), value: (self._live(entry["text"]), "small")}
-            self._line(cells)
+                cells |= {label: (entry["label"], "help"), value: (self.live(entry["text"]), "small")}
+            self.line(cells)
 
     # ------------------------------------------------------------------ the figures
-    def _items(self) -> None:
+    def items(self) -> None:
+        """Line items, largest moment, reserve and total."""
         book, words = self.book, self.words["items_table"]
-        sym, shown, names = book.sym, book.shown, words["headers"]
-        self._section(words["name"], self._live("{items_note}"))
-        header = {_LABEL: "name", _VALUE: "memory", _UNIT: "unit", _SHARE: "share", _WORDS: "reduces"}
-        forms = {_VALUE: "th_r", _UNIT: "th_i", _SHARE: "th_r", _WORDS: "th_i"}
-        self._line({at: (names[key], forms.get(at, "th")) for at, key in header.items()}, "unit")
+        sym, shown = book.sym, book.shown
+        self.section(words["name"], self.live("{items_note}"))
+        self.header(words["headers"])
         small = {key: self.styles.variant(key, size=10) for key in ("r_label", "r_calc3", "r_share")}
         reduces = self.styles.variant("r_help", indent=1, wrap=False)
         first = self.row
         for item in book.template["items"]:
             size = item_in_force(book, item)
-            self._line(
+            self.line(
                 {
                     _LABEL: (item["name"], small["r_label"]),
                     _VALUE: (shown(size / sym("bytes_per_gb")), small["r_calc3"]),
@@ -160,7 +159,7 @@ class Summary:
                     _WORDS: (item["reduces"], reduces),
                 }
             )
-        self._bars(first)
+        self.bars(first)
         for key, figure, form in (
             ("peak", "peak_allocated_gb", "t"),
             ("reserve", "allocator_reserve_gb", "r"),
@@ -168,32 +167,46 @@ class Summary:
         ):
             label, value = (self.styles.variant(f"{form}_{kind}", size=10) for kind in ("label", "calc3"))
             cells = {_LABEL: (words[key], label), _VALUE: (shown(sym(figure)), value), _UNIT: ("GB", f"{form}_unit")}
-            self._line(cells, ground=f"{form}_label")
+            self.line(cells, ground=f"{form}_label")
 
-    def _bars(self, first: int) -> None:
+    def header(self, names: Mapping[str, str]) -> None:
+        """The head of the table of line items."""
+        header = {_LABEL: "name", _VALUE: "memory", _UNIT: "unit", _SHARE: "share", _WORDS: "reduces"}
+        forms = {_VALUE: "th_r", _UNIT: "th_i", _SHARE: "th_r", _WORDS: "th_i"}
+        self.line({at: (names[key], forms.get(at, "th")) for at, key in header.items()}, "unit")
+
+    def bars(self, first: int) -> None:
+        """Bars behind the shares from a row on."""
         width = self.book.look["sheets"][TITLE]["widths"][_SHARE]
         area = (first, _SHARE, self.row - 1, _SHARE)
         page.data_bar(self.ws, self.styles, area, maximum=page.bar_maximum(1, 6.8, width))
 
-    def _chart(self) -> None:
-        self.ws.set_row(self.row, self.rows["space"])
+    def chart(self) -> None:
+        """Memory by part."""
         alt = self.words["items_table"]["chart"]
-        chart_data.place_parts(self.book, self.ws, self.row + 1, alt, "memory_by_part_summary")
-        for at in range(1, _CHART_ROWS + 1):
-            self.ws.set_row(self.row + at, self.rows["summary_chart"])
-        self.row += _CHART_ROWS + 1
+        chart_data.place_parts(self.book, self.ws, self.chart_rows(), alt, "memory_by_part_summary")
 
-    def _moments(self) -> None:
+    def chart_rows(self) -> int:
+        """Make room for a chart; returns its first row."""
+        self.ws.set_row(self.row, self.rows["space"])
+        first = self.row + 1
+        for at in range(_CHART_ROWS):
+            self.ws.set_row(first + at, self.rows["summary_chart"])
+        self.row += _CHART_ROWS + 1
+        return first
+
+    def moments(self) -> None:
+        """Which moment sets the peak."""
         book, words = self.book, self.words["moments_table"]
         sym, shown = book.sym, book.shown
-        self._section(words["name"], words["note"])
+        self.section(words["name"], words["note"])
         traced = sym("traced_available") > 0
         small = {key: self.styles.variant(key, size=10) for key in ("r_label", "r_calc3", "r_share", "r_text_i")}
         first = self.row
         for moment in book.template["moments"]:
             term, peak = sym(moment["term"]), sym("traced_allocated")
             state = when(traced, when(term >= peak, words["sets"], words["below"]), words["missing"])
-            row = self._line(
+            row = self.line(
                 {
                     _LABEL: (moment["name"], small["r_label"]),
                     _VALUE: (shown(either(traced, term / sym("bytes_per_gb"), words["missing"])), small["r_calc3"]),
@@ -205,7 +218,7 @@ class Summary:
             for column in (_LABEL, _VALUE, _WORDS):
                 sets = f"={page.cell(row, _WORDS, row_fixed=True, column_fixed=True)}={quoted(words['sets'])}"
                 page.formula_marks(self.ws, self.styles, (row, column, row, column), sets, "decides")
-        self._bars(first)
+        self.bars(first)
 
     # ------------------------------------------------------------------ where it comes from, and whose it is
     def _provenance(self) -> list[str]:
@@ -220,7 +233,7 @@ class Summary:
         self.row += 1
         typed = self.styles.variant("in_text", horizontal="left", wrap=False, shrink=True)
         labels = {_LABEL: (words["date"], "help"), _SHARE: (words["by"], self.styles.variant("help", indent=1))}
-        row = self._line({**labels, _VALUE: (None, typed), _WORDS: (None, typed)}, "summary_signed")
+        row = self.line({**labels, _VALUE: (None, typed), _WORDS: (None, typed)}, "summary_signed")
         for key, name, column in (("date", DATE, _VALUE), ("by", BY, _WORDS)):
             self.book.define(name, TITLE, row, column)
             self.ws.data_validation(

@@ -5,7 +5,7 @@ The inputs of a row are those in force on Sizing but for the ones that are chang
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...formula.domains import nearest
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 TITLE = "What-if"
 FIRST = 5  # row of the first job, from 0
-RESULTS = (
-    "total_reserved_gb", "total_shown_gb", "peak_allocated_gb", "verdict_code", "base_item", "activation_item",
-    "rests_on_traced",
-)  # fmt: skip
 OF_SOME = ("model_state_per_gpu_gb",)  # results of the jobs that have them
 
 
@@ -34,12 +30,13 @@ class WhatIf:
         self.book = book
         self.rules = book.job.fault_rules
         self.check: str = book.look["states"]["check"]["word"]
-        pulled = pulled_terms(book.template["levers"])
+        pulled = pulled_terms(book.template.get("levers", ()))
         for term in pulled:
             if term not in book.job.terms:
                 where = f"templates/{book.job.name}.toml: levers"
                 raise ValueError(f"{where}: {term} is no term{nearest(term, tuple(book.job.terms))}")
-        results = (*RESULTS, *(key for key in OF_SOME if key in book.job.terms))
+        shown: Sequence[str] = book.template["what_if"]["results"]
+        results = (*shown, *(key for key in OF_SOME if key in book.job.terms))
         self.table = JobTable(book.job, results, (*self.rules, *pulled))
         self.worked = {key: book.values.get(key) for key in self.table.inputs}
         self.rows: list[tuple[str, dict[str, Any], dict[str, Any]]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...formula.render import in_words
@@ -23,7 +24,7 @@ def number_style(unit: str) -> str:
 
 
 def write(book: Book) -> None:
-    """Workings: constants, terms by subject in order of evaluation, what-if figures, sentences; and boundaries."""
+    """Workings: constants, terms by subject in order of evaluation, what-if figures, sentences; and any boundaries."""
     job, words = book.job, book.template["workings"]
     last = _head(book, TITLE, words["title"], words["sentence"])
     row = _section(book, TITLE, 4, last, *words["constants"])
@@ -43,7 +44,14 @@ def write(book: Book) -> None:
     for key, tree in book.sentences.items():
         row = _write(book, TITLE, row, key, key.replace("_", " ").capitalize(), tree, "text", "", source)
     page.print_area(book.sheet(TITLE), row, last)
-    last = _head(book, BOUNDARIES, words["boundaries"]["title"], words["boundaries"]["sentence"])
+    if BOUNDARIES in book.sheets:
+        _boundaries(book, words["boundaries"])
+
+
+def _boundaries(book: Book, words: Mapping[str, Any]) -> None:
+    """The terms that inverse questions add."""
+    job = book.job
+    last = _head(book, BOUNDARIES, words["title"], words["sentence"])
     row = 4
     for key in job.order:
         if key not in job.plain_terms:
