@@ -83,7 +83,11 @@ def _limit(values: dict[str, Any], key: str) -> str:
 def _unknown(values: dict[str, Any]) -> list[str]:
     """Why figures are not known, one line a reason; none where all are."""
     told: dict[str, list[str]] = {}
-    for what, key in (("times", "speed_told"), ("deployments and owned cost", "replicas_told"), ("rent", "rent_told")):
+    for what, key in (
+        ("times", "speed_unknown"),
+        ("deployments and owned cost", "replicas_unknown"),
+        ("rent", "rent_unknown"),
+    ):
         if values[key] != KNOWN:
             told.setdefault(values[key], []).append(what)
     return [f"Not known, {', '.join(figures)}: {why}." for why, figures in told.items()]

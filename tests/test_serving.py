@@ -404,8 +404,8 @@ def test_what_is_not_known_is_said() -> None:
     assert set(too_large.values()) == {"not known"}
 
 
-WHY = ("speed_told", "replicas_told", "rent_told")
-NO_PEAK, NO_BANDWIDTH, NO_PRICE = "own_peak_tflops", "own_bandwidth_gb_per_s", "own_price_per_hour"
+WHY = ("speed_unknown", "replicas_unknown", "rent_unknown")
+NO_PEAK, NO_BANDWIDTH, NO_PRICE = "enter an own peak", "enter an own bandwidth", "enter an own price"
 
 
 @pytest.mark.parametrize(
@@ -431,8 +431,8 @@ def test_why_a_figure_is_not_known_is_said_in_words(inputs: dict[str, Any], name
 
 def test_what_is_entered_takes_the_reason_away() -> None:
     fp8 = {"gpu_choice": "NVIDIA A100 SXM4 80GB", "serving_precision": "fp8"}
-    assert size("speed_told", **fp8, own_peak_tflops=600)["speed_told"] == "known"
-    assert NO_BANDWIDTH in SERVING.terms["speed_told"].function(1.0, 0.0)  # every card of the catalogue has one
+    assert size("speed_unknown", **fp8, own_peak_tflops=600)["speed_unknown"] == "known"
+    assert NO_BANDWIDTH in SERVING.terms["speed_unknown"].function(1.0, 0.0)  # every card of the catalogue has one
 
 
 def test_no_peak_is_not_never() -> None:

@@ -155,7 +155,7 @@ VOCABULARY: Mapping[str, str] = {
         subjects.exchange subjects.state
         subjects.loss subjects.moments subjects.reserve subjects.taken subjects.requests subjects.engine
         subjects.parallel subjects.weights subjects.kv_cache subjects.pool subjects.serving_work
-        subjects.serving_speed subjects.serving_replicas subjects.serving_cost
+        subjects.serving_speed subjects.serving_replicas subjects.serving_cost subjects.serving_told
     """,
     "what_if": "title sentence job broken[2] results*",
     "search": """
