@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import warnings
+from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sizing_xlsx
+from sizing_xlsx import planning
 from sizing_xlsx.cli import main
 from sizing_xlsx.effort import work
 from sizing_xlsx.formula.job import Job
@@ -392,7 +395,7 @@ def test_the_budget_has_four_stages_and_says_how_much_is_debugging() -> None:
 
 
 # ---------------------------------------------------------------------- bad input
-@pytest.mark.parametrize(("given", "said"), [
+WRONG: list[tuple[dict[str, Any], str]] = [
     ({"own_price_per_hour": -1}, "own_price_per_hour is -1; it must be a number from 0 to 100,000"),
     ({"own_price_per_hour": 2}, "own_price_per_hour is 2.00 without own_price_date; enter the day on which"),
     ({"own_utilisation": 1.2}, "own_utilisation is 1.2; it must be a number from 0.001 to 1"),
@@ -408,7 +411,10 @@ def test_the_budget_has_four_stages_and_says_how_much_is_debugging() -> None:
     ({"training_examples": 0}, "training_examples is 0; it must be a whole number from 1 to"),
     ({"gpu_count": 0}, "gpu_count is 0; it must be a whole number from 1 to 1,0"),
     ({"least_gpu_hours_per_month": 9, "most_gpu_hours_per_month": 3}, "most_gpu_hours_per_month is 3"),
-])  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "said"), WRONG)
 @pytest.mark.parametrize("name", RUNS)
 def test_a_wrong_entry_is_refused_in_one_sentence(
     name: str, given: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]
@@ -418,6 +424,48 @@ def test_a_wrong_entry_is_refused_in_one_sentence(
     assert "\n" not in str(refused.value)
     options = [word for key, value in given.items() for word in (f"--{key.replace('_', '-')}", str(value))]
     assert main([name, *options]) == 2 and said in capsys.readouterr().err
+
+
+REPORTS = {"lora": ("cards", "levers"), "training": ("cards", "levers"), "full": ("cards", "levers", "stages")}
+REPORTS["serving"] = ("cards", "models")
+
+
+@pytest.mark.parametrize(("name", "report"), [(name, report) for name in REPORTS for report in REPORTS[name]])
+def test_reports_of_memory_refuse_wrong_time_and_money_as_sizing_does(
+    name: str, report: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody sees that an entry was wrong in a table that does not show what rests on it."""
+    sized = job(name)
+    tried = [(given, said) for given, said in WRONG if sized.beside.issuperset(given)]
+    assert len(tried) >= 3
+    for given, said in tried:
+        options = [word for key, value in given.items() for word in (f"--{key.replace('_', '-')}", str(value))]
+        assert main([name, f"--{report}", *options]) == 2, given
+        told = capsys.readouterr()
+        assert said in told.err and told.out == "", given
+
+
+def test_planning_refuses_wrong_time_and_money_as_sizing_does(tmp_path: Path) -> None:
+    asked: list[Callable[..., Any]] = [
+        lambda **wrong: planning.every_card(job("lora"), **wrong),
+        lambda **wrong: planning.pull(job("lora"), planning.levers_of(job("lora")), **wrong),
+        lambda **wrong: planning.needs(job("lora"), ["bf16"], **wrong),
+        lambda **wrong: planning.highest(job("lora"), "highest_lora_rank", **wrong),
+        lambda **wrong: planning.shared_among(job("full"), **wrong),
+        lambda **wrong: planning.fewest_cards(job("full"), **wrong),
+        lambda **wrong: planning.launch_config(job("full"), **wrong),
+        lambda **wrong: planning.write_launch_config(tmp_path / "a.json", job("full"), **wrong),
+        lambda **wrong: planning.card_sets(job("serving"), **wrong),
+        lambda **wrong: planning.every_model(job("serving"), **wrong),
+    ]
+    for ask in asked:
+        for wrong, said in (
+            ({"own_price_per_hour": 2}, "own_price_date"),
+            ({"currency_choice": "EUR"}, "one US dollar"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                ask(**wrong)
+    assert not any(tmp_path.iterdir())
 
 
 HOURS = ("run_hours", "training_hours", "gpu_hours", "billed_gpu_hours", "budget_hours", "quality_gb", "checkpoint_gb")

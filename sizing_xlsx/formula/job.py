@@ -310,6 +310,20 @@ class Job:
                 warn(told, stacklevel=2)
         return found
 
+    def hold_beside(self, inputs: Mapping[str, Any]) -> None:
+        """Refuse inputs of time and money that contradict themselves, for who asks of memory and gave some of them.
+
+        inputs: as size() takes them. Rules of a layer are only asked about where one of its inputs, or of one behind
+        it, is given. Raises ValueError and TypeError as size() does.
+        """
+        accepted = self.accepted(inputs)
+        deepest = max((self.layers[key] for key, value in accepted.items() if value is not None), default=0)
+        rules = tuple(key for key, rule in self.checks.items() if rule.fault and 0 < self.layers[key] <= deepest)
+        values = self.reference(accepted, rules) if rules else {}
+        broken = next((key for key in rules if not values[key]), None)
+        if broken is not None:
+            raise ValueError(self.contradiction(broken, inputs))
+
     def contradiction(self, rule: str, inputs: Mapping[str, Any]) -> str:
         """What is wrong with a job that breaks a rule, and what would be right. inputs: as they were given."""
         values = self.reference(self.accepted(inputs), names_of(self.checks[rule].message))
