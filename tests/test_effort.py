@@ -198,6 +198,44 @@ def test_a_network_that_is_not_entered_is_assumed_and_said_to_be() -> None:
     assert slow_card == 16  # no more than half of its link
 
 
+def test_an_assumed_network_is_told_with_hours_and_money_whatever_was_entered(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With more cards than a node has: nothing of time is entered, and hours rest on a network that nobody entered."""
+    said = "without own_network_gb_per_second; 25.0 GB per second"
+    for name, cards in (
+        ("lora", {"gpu_count": 16, "sharding_stage": "ZeRO-3"}),
+        ("training", {"gpu_count": 16}),
+        ("full", {"gpu_count": 16}),
+    ):
+        sized = job(name)
+        for results in (None, ["run_hours"], ["rent_cost", "fit_verdict"]):
+            with pytest.warns(UserWarning, match=said):
+                found = sized.size(results, **cards)
+            assert results is None or [*found] == results
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            sized.size(["fit_verdict", "peak_allocated_gb", "run_tokens"], **cards)
+            sized.size(["run_hours"], **cards, own_network_gb_per_second=50)
+        options = [word for key, value in cards.items() for word in (f"--{key.replace('_', '-')}", str(value))]
+        assert main([name, *options]) == 0 and said in capsys.readouterr().out
+        assert main([name, *options, "--own-network-gb-per-second", "50"]) == 0
+        assert said not in capsys.readouterr().out
+
+
+def test_a_link_that_is_not_known_is_told_with_hours(capsys: pytest.CaptureFixture[str]) -> None:
+    sized = job("full")
+    gpus = sized.tables["gpus"]
+    card = next(
+        key
+        for key in gpus.keys
+        if gpus.usable_bytes[gpus.row_of(key)] and not gpus.interconnect_gb_per_s[gpus.row_of(key)]
+    )
+    with pytest.warns(UserWarning, match="no link of this card is known"):
+        sized.size(["run_hours"], gpu_choice=card)
+    assert main(["full", "--gpu-choice", card]) == 0 and "no link of this card is known" in capsys.readouterr().out
+
+
 def test_the_bubble_of_a_pipeline_lowers_the_share() -> None:
     plain = of("full", "mfu_expected", gpu_count=8)
     for stages, batches in ((2, 1), (4, 8), (8, 2)):
@@ -404,6 +442,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"deadline_date": "2026-08-01"}, "deadline_date is 2026-08-01 without today_date; enter the day of the plan"),
     ({"deadline_date": "soon"}, "deadline_date is 'soon'; it must be a date from 2000-01-01 to 2099-12-31"),
     ({"currency_choice": "EUR"}, "currency_choice is EUR without currency_per_usd"),
+    ({"currency_per_usd": 1.2}, "currency_per_usd is 1.2000 with currency_choice USD; it must be 1 there, or empty"),
+    ({"own_price_date": "2026-08-18", "today_date": "2026-08-17"}, "own_price_date is 2026-08-18, after today_date 2026-08-17; a price is not offered after"),
+    ({"average_sequence_length": 5_000}, "average_sequence_length is 5000, by which the tokens of a run are counted; it must not be above sequence_length, which is "),
     ({"own_mfu_low": 0.5, "own_mfu_expected": 0.4}, "own_mfu_low is 0.500, own_mfu_expected 0.400 and own_mfu_high 0."),
     ({"own_mfu_high": 0.01}, "and own_mfu_high 0.010, the preset where none is entered; low must not be above expected"),
     ({"reserved_utilisation": 1.01}, "reserved_utilisation is 1.01; it must be a number from 0.001 to 1"),
@@ -523,7 +564,7 @@ def test_few_tokens_are_warned_of_where_they_are_asked_about(name: str, said: st
         warnings.simplefilter("error")
         job("lora").size(lora_rank=512, gpu_choice="NVIDIA H200 SXM")
     with pytest.warns(
-        UserWarning, match="deadline_date 2026-08-18 leaves 1 days from today_date 2026-08-17 and the run takes 4.8;"
+        UserWarning, match="deadline_date 2026-08-18 leaves 1 day from today_date 2026-08-17 and the run takes 4.8;"
     ):
         job("training").size(today_date=date(2026, 8, 17), deadline_date=date(2026, 8, 18))
 
