@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__, own_options
 from .output import printed
+from .presets.names import counted
 
 if TYPE_CHECKING:
     from .formula.job import Job
@@ -351,12 +352,13 @@ def effort_lines(known: dict[str, Any], values: dict[str, Any]) -> tuple[str, ..
     currency, cards = known["currency_choice"], known["gpu_count"]
     slow, usual, fast = (amount(f"run_hours{case}", "hours", 1) for case in ("_slow", "", "_fast"))
     return (
-        f"Time and cost of {values['run_tokens']:,.0f} tokens on {cards:,} card{'s' if cards > 1 else ''}:",
+        f"Time and cost of {counted(values['run_tokens'], 'token')} on {counted(cards, 'card')}:",
         f"  Run            {usual} expected, {fast} if fast, {slow} if slow",
         f"  Rented         {amount('rent_cost', currency, 2)}; a million tokens "
         + amount("rent_per_million_tokens", currency, 4),
         f"  Owned          {amount('own_cost', currency, 2)}",
-        f"  Checkpoint     {values['checkpoint_gb']:,.2f} GB, {values['checkpoint_seconds']:,.0f} seconds to write",
+        f"  Checkpoint     {values['checkpoint_gb']:,.2f} GB, "
+        f"{counted(values['checkpoint_seconds'], 'second')} to write",
     )
 
 
@@ -374,7 +376,7 @@ def _lint(options: argparse.Namespace) -> int:
     findings = lint_workbook(options.workbook)
     for finding in findings:
         print(finding)
-    print(f"{len(findings)} findings in {options.workbook}")
+    print(f"{counted(len(findings), 'finding')} in {options.workbook}")
     return 1 if findings else 0
 
 

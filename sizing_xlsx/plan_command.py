@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .output import printed
+from .presets.names import counted
 
 if TYPE_CHECKING:
     from .planning import CapacityPlan
@@ -123,7 +124,7 @@ def _write(path: Path, template: dict[str, Any], today: Any, start: Any) -> int:
     opens = {**{key: value for key, value in template["opens"].items() if key != "today_date"}, **days}
     jobs = template["jobs"]
     write_plan(path, {**template, "opens": opens}, rows=row_count(len(jobs)))
-    printed(f"{path}: {len(jobs)} jobs")
+    printed(f"{path}: {counted(len(jobs), 'job')}")
     return 0
 
 
@@ -177,5 +178,9 @@ def told(plan: CapacityPlan) -> str:
         ),
     ]
     left = len(plan.not_counted)
-    lines += [f"{'Total':<28} {plan.spend:>12,.0f}", "", f"{left} of {len(plan.rows)} jobs not counted; each says why."]
+    lines += [
+        f"{'Total':<28} {plan.spend:>12,.0f}",
+        "",
+        f"{left} of {counted(len(plan.rows), 'job')} not counted; each says why.",
+    ]
     return "\n".join(lines)

@@ -46,9 +46,12 @@ def random_inputs(job: Job, rng: random.Random) -> dict[str, Any]:
     while True:
         values = {key: _draw(job, key, rng) for key in job.inputs}
         _repair(job, values, rng)
+        if "training_recipe" in values:
+            _share(job, values, rng)
+        if values.get("average_sequence_length"):
+            values["average_sequence_length"] = min(values["average_sequence_length"], values["sequence_length"])
         if "training_recipe" not in values:
             return job.accepted(values)
-        _share(job, values, rng)
         known = job.reference(values := job.accepted(values))
         if all(known[rule] for rule in job.fault_rules):
             return values
@@ -137,8 +140,10 @@ def _repair(job: Job, values: dict[str, Any], rng: random.Random) -> None:
         values["today_date"] += 400
     if values["own_price_per_hour"] is not None:
         values["own_price_date"] = values["own_price_date"] or 46_251
-    if values["currency_choice"] != "USD":
-        values["currency_per_usd"] = values["currency_per_usd"] or 0.9
+    if values.get("today_date") and values["own_price_date"]:
+        values["own_price_date"] = min(values["own_price_date"], values["today_date"])
+    in_dollars = values["currency_choice"] == "USD"
+    values["currency_per_usd"] = rng.choice((None, 1)) if in_dollars else values["currency_per_usd"] or 0.9
     shares = ("own_mfu_low", "own_mfu_expected", "own_mfu_high")
     if any(values[key] is not None for key in shares):
         drawn = sorted(rng.uniform(0.001, 1) for _ in shares)

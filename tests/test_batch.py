@@ -233,5 +233,5 @@ def test_what_a_refused_job_says_is_what_the_plain_functions_say() -> None:
     inputs = job.accepted({"base_model": "openai-community/gpt2", "sequence_length": 10**5})
     values = job.reference(inputs)
     broken = next(key for key in job.fault_rules if not values[key])
-    words = job.checks[broken].message.format_map({**values, **inputs})
+    words = job.told(broken, {**values, **inputs})
     assert str(DESK.contradiction(job, inputs)) == words.replace("base_model is ", "model is ")

@@ -213,11 +213,26 @@ def test_rows_of_another_length_are_refused_and_the_rest_is_sized(
         "batch_size is 0; it must be a whole number from 1 to 65,536",
         "",
     ]
+    assert found["id"].tolist() == ["a", "b", "c", "d", ""]
     assert (found["fit_verdict"] != "").tolist() == [True, False, False, False, True]
     said = capsys.readouterr().err
     assert said.startswith("5 jobs: 2 sized, 3 refused; the result is ")
     assert "row 2: the row has 1 cell; it must have 3, one for each column (1 more for the same argument)" in said
     assert "row 5: batch_size is 0; it must be a whole number" in said
+
+
+@pytest.mark.parametrize("quoted", ["", '"'])
+def test_a_row_of_another_length_keeps_what_it_is_found_by(tmp_path: Path, quoted: str) -> None:
+    """Its id and its job where it has them, wherever they stand; of its other cells nothing is taken."""
+    text = f"batch_size,job,id,gpu_choice\n4,lora,a,\n8,full,b\n8,full\n8\n2,training,{quoted}e{quoted},,,\n"
+    assert sweep(tmp_path, text) == 1
+    found = read_back(tmp_path / "jobs-sized.csv")
+    assert found["id"].tolist() == ["a", "b", "", "", "e"]
+    assert found["job"].tolist() == ["lora", "full", "full", "lora", "training"]
+    assert [said.partition(";")[0] for said in found["error"]] == [
+        "", "the row has 3 cells", "the row has 2 cells", "the row has 1 cell", "the row has 6 cells",
+    ]  # fmt: skip
+    assert (found["fit_verdict"] != "").tolist() == [True, False, False, False, False]
 
 
 def test_what_stands_in_an_id_comes_back(tmp_path: Path) -> None:

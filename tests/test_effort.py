@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import warnings
+from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sizing_xlsx
+from sizing_xlsx import planning
 from sizing_xlsx.cli import main
 from sizing_xlsx.effort import work
 from sizing_xlsx.formula.job import Job
@@ -193,6 +196,44 @@ def test_a_network_that_is_not_entered_is_assumed_and_said_to_be() -> None:
         assert (entered, one_node, wide_node) == (1, 1, 1)
     slow_card = of("training", "network_gb_per_second", gpu_count=16, gpu_choice="NVIDIA T4")
     assert slow_card == 16  # no more than half of its link
+
+
+def test_an_assumed_network_is_told_with_hours_and_money_whatever_was_entered(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With more cards than a node has: nothing of time is entered, and hours rest on a network that nobody entered."""
+    said = "without own_network_gb_per_second; 25.0 GB per second"
+    for name, cards in (
+        ("lora", {"gpu_count": 16, "sharding_stage": "ZeRO-3"}),
+        ("training", {"gpu_count": 16}),
+        ("full", {"gpu_count": 16}),
+    ):
+        sized = job(name)
+        for results in (None, ["run_hours"], ["rent_cost", "fit_verdict"]):
+            with pytest.warns(UserWarning, match=said):
+                found = sized.size(results, **cards)
+            assert results is None or [*found] == results
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            sized.size(["fit_verdict", "peak_allocated_gb", "run_tokens"], **cards)
+            sized.size(["run_hours"], **cards, own_network_gb_per_second=50)
+        options = [word for key, value in cards.items() for word in (f"--{key.replace('_', '-')}", str(value))]
+        assert main([name, *options]) == 0 and said in capsys.readouterr().out
+        assert main([name, *options, "--own-network-gb-per-second", "50"]) == 0
+        assert said not in capsys.readouterr().out
+
+
+def test_a_link_that_is_not_known_is_told_with_hours(capsys: pytest.CaptureFixture[str]) -> None:
+    sized = job("full")
+    gpus = sized.tables["gpus"]
+    card = next(
+        key
+        for key in gpus.keys
+        if gpus.usable_bytes[gpus.row_of(key)] and not gpus.interconnect_gb_per_s[gpus.row_of(key)]
+    )
+    with pytest.warns(UserWarning, match="no link of this card is known"):
+        sized.size(["run_hours"], gpu_choice=card)
+    assert main(["full", "--gpu-choice", card]) == 0 and "no link of this card is known" in capsys.readouterr().out
 
 
 def test_the_bubble_of_a_pipeline_lowers_the_share() -> None:
@@ -392,7 +433,7 @@ def test_the_budget_has_four_stages_and_says_how_much_is_debugging() -> None:
 
 
 # ---------------------------------------------------------------------- bad input
-@pytest.mark.parametrize(("given", "said"), [
+WRONG: list[tuple[dict[str, Any], str]] = [
     ({"own_price_per_hour": -1}, "own_price_per_hour is -1; it must be a number from 0 to 100,000"),
     ({"own_price_per_hour": 2}, "own_price_per_hour is 2.00 without own_price_date; enter the day on which"),
     ({"own_utilisation": 1.2}, "own_utilisation is 1.2; it must be a number from 0.001 to 1"),
@@ -401,6 +442,9 @@ def test_the_budget_has_four_stages_and_says_how_much_is_debugging() -> None:
     ({"deadline_date": "2026-08-01"}, "deadline_date is 2026-08-01 without today_date; enter the day of the plan"),
     ({"deadline_date": "soon"}, "deadline_date is 'soon'; it must be a date from 2000-01-01 to 2099-12-31"),
     ({"currency_choice": "EUR"}, "currency_choice is EUR without currency_per_usd"),
+    ({"currency_per_usd": 1.2}, "currency_per_usd is 1.2000 with currency_choice USD; it must be 1 there, or empty"),
+    ({"own_price_date": "2026-08-18", "today_date": "2026-08-17"}, "own_price_date is 2026-08-18, after today_date 2026-08-17; a price is not offered after"),
+    ({"average_sequence_length": 5_000}, "average_sequence_length is 5000, by which the tokens of a run are counted; it must not be above sequence_length, which is "),
     ({"own_mfu_low": 0.5, "own_mfu_expected": 0.4}, "own_mfu_low is 0.500, own_mfu_expected 0.400 and own_mfu_high 0."),
     ({"own_mfu_high": 0.01}, "and own_mfu_high 0.010, the preset where none is entered; low must not be above expected"),
     ({"reserved_utilisation": 1.01}, "reserved_utilisation is 1.01; it must be a number from 0.001 to 1"),
@@ -408,7 +452,10 @@ def test_the_budget_has_four_stages_and_says_how_much_is_debugging() -> None:
     ({"training_examples": 0}, "training_examples is 0; it must be a whole number from 1 to"),
     ({"gpu_count": 0}, "gpu_count is 0; it must be a whole number from 1 to 1,0"),
     ({"least_gpu_hours_per_month": 9, "most_gpu_hours_per_month": 3}, "most_gpu_hours_per_month is 3"),
-])  # fmt: skip
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "said"), WRONG)
 @pytest.mark.parametrize("name", RUNS)
 def test_a_wrong_entry_is_refused_in_one_sentence(
     name: str, given: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]
@@ -418,6 +465,48 @@ def test_a_wrong_entry_is_refused_in_one_sentence(
     assert "\n" not in str(refused.value)
     options = [word for key, value in given.items() for word in (f"--{key.replace('_', '-')}", str(value))]
     assert main([name, *options]) == 2 and said in capsys.readouterr().err
+
+
+REPORTS = {"lora": ("cards", "levers"), "training": ("cards", "levers"), "full": ("cards", "levers", "stages")}
+REPORTS["serving"] = ("cards", "models")
+
+
+@pytest.mark.parametrize(("name", "report"), [(name, report) for name in REPORTS for report in REPORTS[name]])
+def test_reports_of_memory_refuse_wrong_time_and_money_as_sizing_does(
+    name: str, report: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody sees that an entry was wrong in a table that does not show what rests on it."""
+    sized = job(name)
+    tried = [(given, said) for given, said in WRONG if sized.beside.issuperset(given)]
+    assert len(tried) >= 3
+    for given, said in tried:
+        options = [word for key, value in given.items() for word in (f"--{key.replace('_', '-')}", str(value))]
+        assert main([name, f"--{report}", *options]) == 2, given
+        told = capsys.readouterr()
+        assert said in told.err and told.out == "", given
+
+
+def test_planning_refuses_wrong_time_and_money_as_sizing_does(tmp_path: Path) -> None:
+    asked: list[Callable[..., Any]] = [
+        lambda **wrong: planning.every_card(job("lora"), **wrong),
+        lambda **wrong: planning.pull(job("lora"), planning.levers_of(job("lora")), **wrong),
+        lambda **wrong: planning.needs(job("lora"), ["bf16"], **wrong),
+        lambda **wrong: planning.highest(job("lora"), "highest_lora_rank", **wrong),
+        lambda **wrong: planning.shared_among(job("full"), **wrong),
+        lambda **wrong: planning.fewest_cards(job("full"), **wrong),
+        lambda **wrong: planning.launch_config(job("full"), **wrong),
+        lambda **wrong: planning.write_launch_config(tmp_path / "a.json", job("full"), **wrong),
+        lambda **wrong: planning.card_sets(job("serving"), **wrong),
+        lambda **wrong: planning.every_model(job("serving"), **wrong),
+    ]
+    for ask in asked:
+        for wrong, said in (
+            ({"own_price_per_hour": 2}, "own_price_date"),
+            ({"currency_choice": "EUR"}, "one US dollar"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                ask(**wrong)
+    assert not any(tmp_path.iterdir())
 
 
 HOURS = ("run_hours", "training_hours", "gpu_hours", "billed_gpu_hours", "budget_hours", "quality_gb", "checkpoint_gb")
@@ -475,7 +564,7 @@ def test_few_tokens_are_warned_of_where_they_are_asked_about(name: str, said: st
         warnings.simplefilter("error")
         job("lora").size(lora_rank=512, gpu_choice="NVIDIA H200 SXM")
     with pytest.warns(
-        UserWarning, match="deadline_date 2026-08-18 leaves 1 days from today_date 2026-08-17 and the run takes 4.8;"
+        UserWarning, match="deadline_date 2026-08-18 leaves 1 day from today_date 2026-08-17 and the run takes 4.8;"
     ):
         job("training").size(today_date=date(2026, 8, 17), deadline_date=date(2026, 8, 18))
 

@@ -505,3 +505,42 @@ def test_every_input_reaches_a_result(sizing: Job) -> None:
         reached = sizing.depends_on([key])
         assert bool(reached & results) == (key not in INFORMATION and key not in sizing.beside), key
         assert key not in sizing.beside or reached & (beside | rules), key
+
+
+@pytest.mark.parametrize(("typed", "told"), [
+    ({"base_model": "llama 3 8b"}, "did you mean meta-llama/Meta-Llama-3-8B?"),
+    ({"base_model": "Llama-3-8B"}, "did you mean meta-llama/Meta-Llama-3-8B?"),
+    ({"base_model": "llama3.1 8b"}, "did you mean meta-llama/Llama-3.1-8B?"),
+    ({"base_model": "qwen 2.5 7b"}, "did you mean Qwen/Qwen2.5-7B?"),
+    ({"gpu_choice": "a100-80gb"}, "did you mean NVIDIA A100 PCIe 80GB or NVIDIA A100 SXM4 80GB?"),
+    ({"gpu_choice": "a100 40gb"}, "did you mean NVIDIA A100 PCIe 40GB, NVIDIA A100 SXM4 40GB or "),
+    ({"gpu_choice": "RTX4090"}, "did you mean NVIDIA GeForce RTX 4090?"),
+    ({"gpu_choice": "H100"}, " or NVIDIA H100 SXM5 80GB?"),
+    ({"optimizer_choice": "adam 8bit"}, "did you mean 8-bit Adam?"),
+])  # fmt: skip
+def test_a_choice_by_its_usual_name_is_recognised(typed: dict[str, str], told: str) -> None:
+    with pytest.raises(ValueError, match="it must be") as refused:
+        LORA.size(**typed)
+    assert told in str(refused.value)
+
+
+def test_choices_of_what_is_no_input_is_refused_in_a_sentence() -> None:
+    for asked, told in (
+        ("nope", "^nope is no input of lora"),
+        ("gpu", "did you mean gpu_"),
+        (3, "^3 is no input of lora"),
+    ):
+        with pytest.raises(TypeError, match=told):
+            LORA.choices(asked)  # type: ignore[arg-type]
+    assert "Adam" in LORA.choices("optimizer_choice") and LORA.choices("batch_size") == ()
+
+
+def test_messages_show_whole_numbers_whole_and_one_thing_as_one() -> None:
+    with pytest.raises(ValueError, match="with 2 cards for each copy"):
+        job("full").size(gpu_count=2.0, sharding_stage="None")
+    assert type(LORA.accepted({"gpu_count": 2.0})["gpu_count"]) is int
+    for first, said in (("2026-08-16", "1 day before"), ("2026-08-15", "2 days before")):
+        with pytest.raises(ValueError, match=f"deadline_date is {first}, {said} today_date 2026-08-17"):
+            LORA.size(today_date="2026-08-17", deadline_date=first)
+    with pytest.raises(ValueError, match="the model has 1 layer: enter 1 to 1"):
+        LORA.size(layer_count_override=1, adapter_layers=2)

@@ -371,7 +371,7 @@ def test_the_command_prints_the_plan(tmp_path: Path, capsys: pytest.CaptureFixtu
     )
     assert main(["plan", str(listed), "--first-month", "2026-09-01"]) == 0
     said = capsys.readouterr().out
-    assert "1 x NVIDIA L4" in said and "0 of 1 jobs not counted" in said and "Sep 2026" in said
+    assert "1 x NVIDIA L4" in said and "0 of 1 job not counted" in said and "Sep 2026" in said
     listed.write_text("nmae\nA\n")
     assert main(["plan", str(listed)]) == 2
     assert "'nmae' is no column of a plan" in capsys.readouterr().err

@@ -498,7 +498,7 @@ def test_csv_a_folder_whose_name_is_a_number(tmp_path: Path, monkeypatch: pytest
         ("id,batch_size\n\n,\n", " holds no run"),
         ("id,batch_size,batch_size\na,1,2\n", ": a column is there twice; each field has one column"),
         ("id,batch_size\na,1\nb,1,2\n", ", line 3 has 3 cells; it should have 2, one for each column"),
-        ("id,batch_size\n\na\n", ", line 3 has 1 cells; it should have 2"),
+        ("id,batch_size\n\na\n", ", line 3 has 1 cell; it should have 2"),
         ("id,batchsize\na,1\n", ", line 2: batchsize is no field of a lora run; did you mean batch_size?"),
         ("id;batch_size\na;1\n", ", line 2: id;batch_size is no field of a lora run"),
         ("id,batch_size\na,1\nb,many\n", ", line 3: batch_size is 'many'; it must be a whole number from 1 to 65,536"),

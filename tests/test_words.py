@@ -76,7 +76,9 @@ def mark(table: dict[str, Any], place: str) -> None:
 def strings(value: Any) -> Iterator[str]:
     """Every text in nested data, pieces between braces one by one; keys are none."""
     if isinstance(value, str):
-        yield from (part for part in _BRACES.split(value) if not part.startswith("{"))
+        for part in _BRACES.split(value):
+            _, bar, words = part.strip("{}").rpartition(":") if "|" in part else ("", "", "")  # {rows:row|rows}
+            yield from words.split("|") if bar else () if part.startswith("{") else (part,)
     elif isinstance(value, Mapping):
         yield from strings(list(value.values()))
     elif isinstance(value, (list, tuple)):

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import own_options
 from ..presets.catalogue import Presets
-from ..presets.names import one_line
+from ..presets.names import counted, one_line
 
 TOLD = 10  # arguments that the summary tells of
 HELP = """\
@@ -111,10 +111,7 @@ def _parts(options: argparse.Namespace, work: bytes, blocks: Any) -> Iterator[An
 
 def _summary(rows: int, refused: Any, output: Path) -> Iterator[str]:
     count = sum(one.rows for one in refused.values())
-    yield (
-        f"{rows:,} job{'' if rows == 1 else 's'}: {rows - count:,} sized, {count:,} refused; "
-        f"the result is {one_line(str(output))}"
-    )
+    yield (f"{counted(rows, 'job')}: {rows - count:,} sized, {count:,} refused; the result is {one_line(str(output))}")
     most = sorted(refused.values(), key=lambda one: -one.rows)
     for one in most[:TOLD]:
         rest = f" ({one.rows - 1:,} more for the same argument)" if one.rows > 1 else ""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from ..presets.names import counted
 from .layout import Layout
 from .rows import Array, Column, Packed, Rows
 
@@ -25,13 +26,18 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 def read_block(block: bytes, first: int, layout: Layout) -> Rows:
     """The rows of a block: UTF-8 text, whole lines that end in "\\n". first: the number of its first line.
 
-    An empty line is no row; one with too few or too many cells is a fault.
+    An empty line is no row; one with too few or too many cells is a fault, and of its cells only id and job are told.
     """
     return _quoted(block, first, layout) if b'"' in block else _plain(block, first, layout)
 
 
 def _wrong(cells: int, width: int) -> str:
-    return f"the row has {cells} cell{'' if cells == 1 else 's'}; it must have {width}, one for each column"
+    return f"the row has {counted(cells, 'cell')}; it must have {width}, one for each column"
+
+
+def _named(layout: Layout) -> tuple[int, ...]:
+    """The columns by which a planner finds a row: id and job."""
+    return tuple(at for at, name in enumerate(layout.header) if name in ("id", "job"))
 
 
 def _quoted(block: bytes, first: int, layout: Layout) -> Rows:
@@ -39,8 +45,12 @@ def _quoted(block: bytes, first: int, layout: Layout) -> Rows:
     lines = list(csv.reader(io.StringIO(block.decode(), newline="")))
     kept = [(first + at, line) for at, line in enumerate(lines) if line]
     faults = {at: _wrong(len(line), width) for at, (_, line) in enumerate(kept) if len(line) != width}
-    nothing = [""] * width
-    columns = list(zip(*(line if len(line) == width else nothing for _, line in kept), strict=True)) or [()] * width
+    named = _named(layout)
+
+    def told(line: list[str]) -> list[str]:
+        return [line[at] if at in named and at < len(line) else "" for at in range(width)]
+
+    columns = list(zip(*(line if len(line) == width else told(line) for _, line in kept), strict=True)) or [()] * width
     return Rows(
         np.array([number for number, _ in kept], dtype=np.intp),
         None if layout.id is None else list(columns[layout.id]),
@@ -56,7 +66,7 @@ def _told_apart(texts: Sequence[str]) -> Column:
 
 def _plain(block: bytes, first: int, layout: Layout) -> Rows:
     chars = np.frombuffer(block + bytes(WORD), dtype=np.uint8)
-    starts, stops, lines, faults = _places(chars, len(layout.header))
+    starts, stops, lines, faults = _places(chars, len(layout.header), _named(layout))
     ids = None
     if layout.id is not None:
         text = block.decode("ascii") if block.isascii() else None
@@ -66,8 +76,11 @@ def _plain(block: bytes, first: int, layout: Layout) -> Rows:
     return Rows(first + lines, ids, columns, faults)
 
 
-def _places(chars: Array, width: int) -> tuple[Array, Array, Array, dict[int, str]]:
-    """Where the cells of each row begin and end, which line it is (from 0), and the rows of another length."""
+def _places(chars: Array, width: int, named: tuple[int, ...]) -> tuple[Array, Array, Array, dict[int, str]]:
+    """Where the cells of each row begin and end, which line it is (from 0), and the rows of another length.
+
+    Of these all cells but the named ones that they have are empty.
+    """
     stops = np.flatnonzero((chars == ord(",")) | (chars == ord("\n")))
     starts = np.concatenate(([0], stops[:-1] + 1))[: len(stops)]
     last = np.flatnonzero(chars[stops] == ord("\n"))
@@ -78,9 +91,10 @@ def _places(chars: Array, width: int) -> tuple[Array, Array, Array, dict[int, st
         return starts.reshape(-1, width), stops.reshape(-1, width), np.arange(len(last)), {}
     kept = np.flatnonzero(~blank)
     wrong = np.flatnonzero(~right[kept])
-    place = np.where(right[kept], last[kept] - width + 1, 0)[:, None] + np.arange(width)
+    place = (last[kept] - cells[kept] + 1)[:, None] + np.arange(width)
     starts, stops = (each.take(place, mode="clip") for each in (starts, stops))
-    starts[wrong] = stops[wrong] = 0
+    there = np.isin(np.arange(width), named) & (np.arange(width) < cells[kept[wrong], None])
+    starts[wrong], stops[wrong] = (np.where(there, each[wrong], 0) for each in (starts, stops))
     return starts, stops, kept, {at: _wrong(int(cells[kept[at]]), width) for at in wrong.tolist()}
 
 

@@ -106,7 +106,9 @@ def run_days(occupied_hours: Any, hours_per_day: Any) -> Any:
 
 
 @check(
-    "a run takes {run_days} days and deadline_date leaves {window_days}; more or faster cards would help", fault=False
+    "a run takes {run_days} {run_days:day|days} and deadline_date leaves {window_days}; more or faster cards would"
+    " help",
+    fault=False,
 )
 @term("switch")
 def run_in_window(dates_entered: Any, run_days: Any, window_days: Any) -> Any:

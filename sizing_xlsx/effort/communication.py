@@ -172,6 +172,7 @@ def entered_network(own_network_gb_per_second: Any) -> Any:
     "gpu_count is {gpu_count} with {gpus_per_node} to a node and without own_network_gb_per_second;"
     " {network_gb_per_second:.1f} GB per second between nodes are assumed, so enter your network's",
     fault=False,
+    assumed="network_gb_per_second",
 )
 @term("switch")
 def network_entered(several_nodes: Any, entered_network: Any) -> Any:
@@ -183,6 +184,7 @@ def network_entered(several_nodes: Any, entered_network: Any) -> Any:
     "gpu_count is {gpu_count} and no link of this card is known; traffic within a node is not counted, so enter"
     " own_link_gb_per_second",
     fault=False,
+    assumed="link_gb_per_second",
 )
 @term("switch")
 def link_entered(node_traffic_gb: Any, link_known: Any) -> Any:

@@ -319,8 +319,8 @@ def days_late(days_left: Any) -> Any:
 
 
 @check(
-    "deadline_date is {deadline_day}, {days_late} days before today_date {plan_day}; it must not be before it, so"
-    " enter a later day, or the day on which the plan is made"
+    "deadline_date is {deadline_day}, {days_late} {days_late:day|days} before today_date {plan_day}; it must"
+    " not be before it, so enter a later day, or the day on which the plan is made"
 )
 @term("switch")
 def deadline_ahead(days_left: Any) -> Any:
@@ -336,8 +336,8 @@ def today_entered(deadline_day: Any, dates_entered: Any) -> Any:
 
 
 @check(
-    "deadline_date {deadline_day} leaves {days_left} days from today_date {plan_day} and the run takes"
-    " {days_needed:.1f}; more or faster cards would help",
+    "deadline_date {deadline_day} leaves {days_left} {days_left:day|days} from today_date {plan_day} and the run"
+    " takes {days_needed:.1f}; more or faster cards would help",
     fault=False,
 )
 @term("switch")

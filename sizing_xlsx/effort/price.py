@@ -15,7 +15,8 @@ currency_per_usd = Input(
     Number(0.000001, 1e9),
     None,
     "Currency per USD",
-    "What one US dollar is worth in it: listed and assumed prices are in dollars. Needed for every other currency.",
+    "What one US dollar is worth in it: listed and assumed prices are in dollars. Needed for every other currency;"
+    " 1 or empty in USD.",
     follows_job=False,
     optional=True,
 )
@@ -68,6 +69,14 @@ def entered_price_day(own_price_date: Any) -> Any:
 def exchange_rate_entered(in_dollars: Any, entered_rate: Any) -> Any:
     """1 when the worth of a dollar in the currency is known."""
     return when((in_dollars <= 0) & (entered_rate <= 0), 0, 1)
+
+
+@check("currency_per_usd is {entered_rate:.4f} with currency_choice {currency_choice}; it must be 1 there, or empty")
+@term("switch")
+def dollar_worth_a_dollar(in_dollars: Any, currency_per_usd: Any, one_dollar: Any) -> Any:
+    """1 when a dollar in dollars is worth 1, as entered or left empty."""
+    worth = given(currency_per_usd, one_dollar)
+    return when((in_dollars > 0) & ((worth < one_dollar) | (worth > one_dollar)), 0, 1)
 
 
 @check(

@@ -119,6 +119,16 @@ most_gpu_hours_per_month = Input(
 )
 
 
+@check(
+    "own_price_date is {entered_price_day}, after today_date {plan_day}; a price is not offered after the day of the"
+    " plan: enter an earlier day, or the day on which the plan is made"
+)
+@term("switch")
+def price_offered_by_today(entered_price_day: Any, plan_day: Any) -> Any:
+    """1 when the own price was not offered after the day of the plan, or one of the days is not entered."""
+    return when((plan_day > 0) & (entered_price_day > plan_day), 0, 1)
+
+
 @term("row")
 def billing_row(billings: Any, billing_choice: Any) -> Any:
     """Row of the kind of billing in its table."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..formula.declare import Input, Number, Whole, term
+from ..formula.declare import Input, Number, Whole, check, term
 from ..formula.primitives import floor, given
 
 MOST = 10**16
@@ -48,6 +48,16 @@ supervised_share = Input(
 def tokens_per_example(average_tokens: Any, tokens_per_whole_row: Any, sequence_length: Any) -> Any:
     """Tokens of an example: the average where one was entered, else the longest; with its images."""
     return average_tokens + tokens_per_whole_row - sequence_length
+
+
+@check(
+    "average_sequence_length is {average_sequence_length}, by which the tokens of a run are counted; it must not be"
+    " above sequence_length, which is {sequence_length}"
+)
+@term("switch")
+def average_counts(average_below_longest: Any) -> Any:
+    """1 when the average sequence, by which tokens are counted, is not longer than the longest."""
+    return average_below_longest
 
 
 @term("tokens")

@@ -93,10 +93,14 @@ class Override(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A condition on a whole job. A fault withdraws the verdict; a warning is shown beside it."""
+    """A condition on a whole job. A fault withdraws the verdict; a warning is shown beside it.
+
+    assumed: the term that a warning is about, where it says what is assumed for want of an entry; else "".
+    """
 
     fault: bool
     message: str
+    assumed: str = ""
 
 
 ACRONYMS = {
@@ -153,14 +157,16 @@ def overridable(domain: Domain, *, input_name: str = "", follows_job: bool = Tru
     return mark
 
 
-def check(message: str, *, fault: bool = True) -> Callable[[Function], Function]:
+def check(message: str, *, fault: bool = True, assumed: str = "") -> Callable[[Function], Function]:
     """Mark a term (1: passes, 0: does not) as a check of the whole job.
 
-    message: what is wrong and what would be right, with {names} of inputs and terms.
+    message: what is wrong and what would be right, with {names} of inputs and terms; {name:day|days} is the first word
+    where the number is 1, else the second. assumed: of a warning, the term for which something is assumed: it is told
+    wherever a result that rests on that term is asked for, whatever was entered.
     """
 
     def mark(function: Function) -> Function:
-        function.check = Check(fault, message)  # type: ignore[attr-defined]
+        function.check = Check(fault, message, assumed)  # type: ignore[attr-defined]
         return function
 
     return mark

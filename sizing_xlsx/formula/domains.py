@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Container
 from datetime import date, datetime, time, timedelta
 from math import ceil, floor
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from .job import Job
 
 _LARGEST = 2**53  # whole numbers beyond are no exact numbers of a sheet
+_PART = re.compile(r"[a-z]+|\d+(?:\.\d+)*")  # words and numbers of a name
 _DAY_0 = date(1899, 12, 30)  # of sheets; right from 1 March 1900 on
 
 
@@ -59,8 +62,7 @@ def told(value: Any) -> str:
 def accept(job: Job, key: str, value: Any) -> Any:
     """The value as formulas take it, or ValueError with the argument, its value and what is right."""
     if key not in job.inputs:
-        alike = tuple(name for name in job.inputs if key in name and name not in job.beside)
-        raise TypeError(f"{key} is no input of {job.name}{nearest(key, alike or tuple(job.inputs))}")
+        raise no_input(job, key)
     declared = job.inputs[key]
     if value is None and declared.optional:
         return None
@@ -75,8 +77,14 @@ def accept(job: Job, key: str, value: Any) -> Any:
     elif (number := plain_number(value)) is not None:
         high = _LARGEST if isinstance(domain.high, str) else domain.high
         if domain.low <= number <= high and (isinstance(domain, Number) or number == int(number)):
-            return number
+            return int(number) if isinstance(domain, Whole) else number  # 2.0 cards are 2
     raise ValueError(f"{key} is {told(value)}; it must be {allowed(job, key)}")
+
+
+def no_input(job: Job, key: Any) -> TypeError:
+    """What to raise for a name that is no input of a job: it names the most alike of those that are."""
+    alike = tuple(name for name in job.inputs if str(key) in name and name not in job.beside)
+    return TypeError(f"{key} is no input of {job.name}{nearest(key, alike or tuple(job.inputs))}")
 
 
 def typed(text: str) -> int | float | str:
@@ -135,20 +143,48 @@ def _accept_choice(job: Job, key: str, value: Any, domain: Choice) -> str:
         row = table.index.get(value.casefold())
         if row:
             return table.keys[row - 1]
-    raise ValueError(f"{key} is {told(value)}; it must be {allowed(job, key)}{nearest(value, table.keys)}")
+    raise ValueError(f"{key} is {told(value)}; it must be {allowed(job, key)}{nearest(value, table.keys, 3)}")
 
 
-def nearest(value: Any, names: tuple[str, ...]) -> str:
-    """ "; did you mean …?" with the most alike of the names; empty when none is alike."""
+def nearest(value: Any, names: tuple[str, ...], most: int = 1) -> str:
+    """ "; did you mean …?" with the most alike of the names; empty when none is alike.
+
+    A name that has every word and number of the value is more alike than one that is spelled like it: "a100 80gb" is
+    an A100. most: how many of such are told where the value leaves open which is meant.
+    """
     if not isinstance(value, str):
         return ""
+    found = _with_every_part(value, names)
+    if not found:
+        text = value.casefold().strip()
+        inside = [name for name in names if text and text in name.casefold()]
+        found = sorted(inside, key=len)[:1] or _spelled_alike(value, names)
+    told = found[:most]
+    return f"; did you mean {' or '.join(filter(None, (', '.join(told[:-1]), told[-1])))}?" if told else ""
+
+
+def _with_every_part(value: str, names: tuple[str, ...]) -> list[str]:
+    """The names that have all words and numbers of the value: the one that has no others, else all, least others first.
+
+    What stands before a slash, the owner of a model, may be left out.
+    """
+    asked = Counter(_PART.findall(value.casefold()))
+    tails = {name: Counter(_PART.findall(name.casefold().rpartition("/")[2])) for name in names}
+    same = [name for name, tail in tails.items() if asked and asked == tail]
+    has = [name for name in names if asked and asked <= Counter(_PART.findall(name.casefold()))]
+    if same:
+        return same[:1]
+    found = list[str]()
+    for name in sorted(has, key=lambda name: (tails[name].total(), len(name))):
+        if not any(name.startswith(f"{whole} ") for whole in found):  # a slice of a card that is told already
+            found.append(name)
+    return found
+
+
+def _spelled_alike(value: str, names: tuple[str, ...]) -> list[str]:
     from difflib import get_close_matches
 
     folded = {name.casefold(): name for name in names}
     tails = {name.rpartition("/")[2]: whole for name, whole in folded.items()}
-    text = value.casefold().strip()
-    inside = [name for name in folded if text and text in name]
-    if inside:
-        return f"; did you mean {folded[min(inside, key=len)]}?"
     found = get_close_matches(value.casefold(), [*folded, *tails], 1, 0.5)
-    return f"; did you mean {folded.get(found[0]) or tails[found[0]]}?" if found else ""
+    return [folded.get(one) or tails[one] for one in found]

@@ -7,7 +7,7 @@ the job is made, with the names.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from string import Formatter
 from types import ModuleType
 from typing import Any
@@ -290,25 +290,55 @@ class Job:
         """The results of one job: name -> value; memory in the unit that the name or the term says.
 
         results: names of terms; by default every term but the inverse questions, which cost several times as
-        much as all else, and what a user should know of the job is then warned of (UserWarning; see warnings()).
-        Inputs left out take the worked job's value. Raises ValueError (a bad value, or a job that contradicts
-        itself) and TypeError (an argument or a result that does not exist).
+        much as all else, and what a user should know of the job is then warned of (UserWarning; see warnings()); of
+        results that are named, only what is assumed in them for want of an entry. Inputs left out take the worked
+        job's value. Raises ValueError (a bad value, or a job that contradicts itself) and TypeError (an argument or a
+        result that does not exist).
         """
         if isinstance(results, str) or (results is not None and not hasattr(results, "__iter__")):
             raise TypeError(f"results is {results!r}; it must be a list of names, such as ['fit_verdict']")
         wanted = self.plain_terms if results is None else tuple(results)
         accepted = self.accepted(inputs)
-        found = self._found(wanted, accepted)
+        assumed = self.assumptions_in(wanted)
+        found = self._found(wanted + assumed, accepted)
         if found is None:
             rules = self.rules_of(wanted)
             values = self.reference(accepted, rules)
             raise ValueError(self.contradiction(next(key for key in rules if not values[key]), inputs))
-        if results is None:
+        if results is None or not all(found[key] for key in assumed):
             from warnings import warn
 
-            for told in self.warnings(found, **inputs):
+            for told in self.warnings(found, **inputs) if results is None else self._told_of(assumed, inputs):
                 warn(told, stacklevel=2)
+        for key in assumed:
+            del found[key]
         return found
+
+    def assumptions_in(self, results: tuple[str, ...]) -> tuple[str, ...]:
+        """The checks that tell what is assumed for want of an entry in results, and are not among these themselves."""
+        if ("assumed", results) not in self.engines:
+            under = {*self.needed(results)}
+            self.engines["assumed", results] = tuple(
+                key for key, rule in self.checks.items() if rule.assumed in under and key not in results
+            )
+        return self.engines["assumed", results]  # type: ignore[no-any-return]
+
+    def _told_of(self, rules: tuple[str, ...], inputs: Mapping[str, Any]) -> list[str]:
+        """What those of the rules say that do not hold."""
+        values = self.reference(self.accepted(inputs), rules)
+        return [self.contradiction(key, inputs) for key in rules if not values[key]]
+
+    def hold_beside(self, inputs: Mapping[str, Any]) -> None:
+        """Refuse inputs of time and money that contradict themselves, where only memory is asked for.
+
+        inputs: as size() takes them. Raises ValueError and TypeError as size() does.
+        """
+        accepted = self.accepted(inputs)
+        rules = tuple(key for key, rule in self.checks.items() if rule.fault and key in self.beside)
+        values = self.reference(accepted, rules)
+        broken = next((key for key in rules if not values[key]), None)
+        if broken is not None:
+            raise ValueError(self.contradiction(broken, inputs))
 
     def contradiction(self, rule: str, inputs: Mapping[str, Any]) -> str:
         """What is wrong with a job that breaks a rule, and what would be right. inputs: as they were given."""
@@ -356,21 +386,23 @@ class Job:
     def told(self, check: str, values: Mapping[str, Any]) -> str:
         """What is wrong, or worth knowing, in the words of a check; days as dates. values: of what it names."""
         message = self.checks[check].message
-        days = {key: domains.date_of(values[key]) for key in names_of(message) if self.unit_of(key) == "date"}
-        return message.format_map({**values, **days})
+        dates = {key for key in names_of(message) if self.unit_of(key) == "date"}
+        return _Shown(dates).vformat(message, (), values)
 
     def warnings(self, values: Mapping[str, Any], **inputs: Any) -> list[str]:
         """What a user should know about a job that size() accepted.
 
-        What stands beside the job is only spoken of where one of its own inputs is given.
+        values: results of the job, its checks among them. What stands beside the job is only spoken of where one of its
+        own inputs is given, or where a result rests on what is assumed for want of one.
         """
         constants = {key: constant.value for key, constant in self.constants.items()}
         known = {**constants, **self.defaults(), **inputs, **values}
         asked = not self.beside.isdisjoint(inputs)
+        under = {*self.needed(values)}
         return [
             self.told(key, known)
             for key, rule in self.checks.items()
-            if not rule.fault and (asked or key not in self.beside) and not values[key]
+            if not rule.fault and (asked or key not in self.beside or rule.assumed in under) and not values[key]
         ]
 
     def size_many(self, inputs: Mapping[str, Any], results: Iterable[str], block: int = 16_384) -> dict[str, Any]:
@@ -388,14 +420,35 @@ class Job:
         return run(self, inputs, tuple(results), block)
 
     def choices(self, input_name: str) -> tuple[str, ...]:
-        """The keys an input may take; empty when it is a number."""
+        """The keys an input may take; empty when it is a number. TypeError for a name that is no input."""
+        if input_name not in self.inputs:
+            raise domains.no_input(self, input_name)
         domain = self.inputs[input_name].domain
         return self.tables[domain.table].keys if isinstance(domain, Choice) else ()
 
 
+class _Shown(Formatter):
+    """How a message shows its values: days as dates, whole numbers without decimals, {name:day|days} by the number."""
+
+    def __init__(self, dates: Container[str]) -> None:
+        self.dates = dates
+
+    def get_value(self, key: int | str, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """The value of a name."""
+        value = kwargs[str(key)]
+        if key in self.dates:
+            return domains.date_of(value)
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        """The value in its form."""
+        one, bar, many = format_spec.partition("|")
+        return (one if f"{value:.0f}" == "1" else many) if bar else super().format_field(value, format_spec)
+
+
 def names_of(message: str) -> tuple[str, ...]:
     """The names that a message of a check holds in braces."""
-    return tuple(name for _, name, _, _ in Formatter().parse(message) if name)
+    return tuple(dict.fromkeys(name for _, name, _, _ in Formatter().parse(message) if name))
 
 
 def _no_stray_numbers(tree: Expr) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..presets.names import counted
 from . import CODES, Fault, call, default_desk, registered
 from .desk import Desk
 from .signature import TABLE, Argument, Function, described
@@ -104,7 +105,7 @@ def _answer_lines(function: Function, example: Mapping[str, Any], desk: Desk) ->
     for row in found[:_MOST_ROWS]:
         yield " | ".join(map(shown, row))
     if len(found) > _MOST_ROWS:
-        yield f"… and {len(found) - _MOST_ROWS} rows more"
+        yield f"… and {counted(len(found) - _MOST_ROWS, 'row')} more"
 
 
 # ---------------------------------------------------------------------- docs/functions.md

@@ -19,7 +19,7 @@ from typing import Any
 from ..formula import domains
 from ..formula.declare import Choice, Whole
 from ..formula.job import Job
-from ..presets.names import one_line
+from ..presets.names import counted, one_line
 
 JOBS = {
     "lora": "LoRA or QLoRA fine-tuning of a decoder",
@@ -313,7 +313,9 @@ def _csv_runs(text: str, where: str) -> list[Run]:
     for line, cells in rows:
         at = f"{where}, line {line}"
         if len(cells) != len(header):
-            raise ValueError(f"{at} has {len(cells)} cells; it should have {len(header)}, one for each column")
+            raise ValueError(
+                f"{at} has {counted(len(cells), 'cell')}; it should have {len(header)}, one for each column"
+            )
         fields = {key: cell.strip() for key, cell in zip(header, cells, strict=True) if cell.strip()}
         name = fields.pop("id", "")
         runs.append(_from_fields(typed(fields), name, at))

@@ -49,6 +49,7 @@ def every_card(job: Job, **inputs: Any) -> list[Card]:
     Raises ValueError and TypeError as Job.size() does.
     """
     accepted, sized = job.accepted(inputs), job.scalar(RESULTS)
+    job.hold_beside(inputs)
     job.size((), **{**inputs, **card_inputs(job, job.worked["gpu_choice"])})  # the rules between the other inputs
     found = []
     for name in job.tables["gpus"]:

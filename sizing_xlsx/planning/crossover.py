@@ -49,6 +49,7 @@ def needs(job: Job, formats: Sequence[str], **inputs: Any) -> list[Need]:
     Inputs, and what is raised, as in Job.size().
     """
     accepted = job.accepted(inputs)
+    job.hold_beside(inputs)
     job.size((), **inputs)
     wanted = (*RESULTS, "matrix_workspaces", *job.fault_rules)
     sized = job.scalar(wanted)

@@ -32,6 +32,7 @@ def launch_config(job: Job, **inputs: Any) -> dict[str, Any]:
 
     inputs: as in Job.size(), of the job "full"; ValueError of it too.
     """
+    job.hold_beside(inputs)
     facts = job.size(_FACTS, **inputs)
     chosen = job.accepted({**job.defaults(), **inputs})
     kind = kind_of(job, **inputs)

@@ -92,6 +92,7 @@ def pull(job: Job, levers: Sequence[Mapping[str, Any]], **inputs: Any) -> list[P
 
     Inputs, and what is raised, as in Job.size(). What contradicts itself once a lever is pulled is left out.
     """
+    job.hold_beside(inputs)
     job.size((), **inputs)
     values = job.reference(job.accepted(inputs))
     found, apply = [], []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..presets.names import counted
 from . import every_card, levers_of, pull
 from .sharding import COUNTS, Shared, fewest_cards, first_that_fits, shared_among
 
@@ -71,7 +72,7 @@ def stages_text(found: Sequence[dict[str, Any]]) -> str:
 
 def _way(shared: Shared) -> str:
     where = "on one node of eight" if shared.on_one_node else "over more than one node of eight"
-    return f"{shared.cards} card{'s' if shared.cards > 1 else ''}, {shared.stage}, {where}"
+    return f"{counted(shared.cards, 'card')}, {shared.stage}, {where}"
 
 
 def _shown(value: float | None, digits: int) -> str:

@@ -62,6 +62,7 @@ def middle(low: int, high: int) -> int:
 def answer(job: Job, question: Question, **inputs: Any) -> int:
     """The answer for a job, 0 where not even 1 holds; inputs as in Job.size(), which says what it raises."""
     accepted = {**job.accepted(inputs)}
+    job.hold_beside(inputs)
     job.size((), **{**inputs, question.vary: 1})
     limit = limit_of(job, question)
     highest = job.scalar((limit,))(**accepted)[0] if isinstance(limit, str) else limit

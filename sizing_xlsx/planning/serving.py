@@ -52,6 +52,7 @@ def card_sets(job: Job, sets: Sequence[int] = SETS, **inputs: Any) -> list[Serve
     tensor_parallel and what was entered for another card are left aside; sets that do not divide the model's heads are
     left out. Raises ValueError and TypeError as Job.size() does.
     """
+    job.hold_beside(inputs)
     _must_hold(job, {**inputs, "tensor_parallel": 1})
     tried = ({"tensor_parallel": cards, **card_inputs(job, name)} for name in job.tables["gpus"] for cards in sets)
     return [found for changes in tried if (found := _served(job, {**inputs, **changes})) is not None]
@@ -61,8 +62,9 @@ def every_model(job: Job, **inputs: Any) -> list[Served]:
     """Each model of the catalogue on the cards of the job; inputs as in Job.size(), base_model and its own left aside.
 
     Without a base_storage_format each is in the one that it is published in. Models that the job's degrees do not
-    divide, or that were not made for its longest context, are left out.
+    divide, or that were not made for its longest context, are left out. Raises ValueError for an input that is wrong.
     """
+    job.hold_beside(inputs)
     own = dict.fromkeys(job.own_values_of("base_model"))
     models = job.tables["models"]
     published = zip(models, models.columns[PUBLISHED_FORMAT], strict=True)

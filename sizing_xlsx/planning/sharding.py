@@ -32,6 +32,7 @@ def shared_among(job: Job, counts: Sequence[int] = COUNTS, **inputs: Any) -> lis
     An offload that a stage does not have leaves the stage out. Raises ValueError for an input that is wrong, and for
     a job that no count and stage can be.
     """
+    job.hold_beside(inputs)
     found, broken = _tried(job, counts, inputs)
     if not found:
         raise ValueError(_refused(job, counts, inputs, broken))
@@ -78,6 +79,7 @@ def fewest_cards(job: Job, most: int = COUNTS[-1], **inputs: Any) -> Shared | No
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ValueError(f"most is {most!r}; it must be a whole number of cards from 1")
+    job.hold_beside(inputs)
     possible, broken = False, set(job.rules_of(_RESULTS))
     for start in range(1, most + 1, _BLOCK):
         tried, also = _tried(job, range(start, min(start + _BLOCK, most + 1)), inputs)

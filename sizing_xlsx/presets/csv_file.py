@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .names import checked_name, one_line, shown
+from .names import checked_name, counted, one_line, shown
 
 Row = dict[str, Any]
 
@@ -64,7 +64,7 @@ def read_lines(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[st
                     continue
                 if len(cells) != len(header):
                     raise ValueError(
-                        f"{where}, line {reader.line_num} has {len(cells)} cell{'' if len(cells) == 1 else 's'}; "
+                        f"{where}, line {reader.line_num} has {counted(len(cells), 'cell')}; "
                         f"it should have {len(header)}, one for each column"
                     )
                 yield reader.line_num, dict(zip(header, cells, strict=True))

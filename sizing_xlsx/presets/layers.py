@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .names import shown
+from .names import counted, shown
 
 if TYPE_CHECKING:
     from .config import Fields
@@ -77,7 +77,7 @@ def _stated_types(fields: Fields, layers: int) -> Flags | None:
     if kinds is None:
         return None
     if not isinstance(kinds, list) or len(kinds) != layers:
-        said = f"has {len(kinds):,} entries" if isinstance(kinds, list) else f"is {shown(kinds)}"
+        said = f"has {counted(len(kinds), 'entry', 'entries')}" if isinstance(kinds, list) else f"is {shown(kinds)}"
         raise ValueError(
             f"{fields.place('layer_types')} {said}; it should be a list with one for each of {layers:,} layers"
         )

@@ -1,4 +1,4 @@
-"""Text from files: what may serve as a name in a sheet, and how an error sentence shows a value."""
+"""Text from files: what may serve as a name in a sheet, and how a sentence shows a value or a number of things."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def counted(number: float, one: str, many: str = "") -> str:
+    """A number with what it counts: "1 card", "1,024 cards". many: where it is not the one with an s."""
+    said = f"{number:,.0f}"
+    return f"{said} {one if said == '1' else many or one + 's'}"
 
 
 def shown(value: object) -> str:

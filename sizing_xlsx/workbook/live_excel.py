@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..presets.names import one_line
+from ..presets.names import counted, one_line
 from .sheet_part import Value, address
 
 Block = tuple[str, int, int, list[list[Value]]]  # sheet, first row, first column, rows of values
@@ -38,7 +38,8 @@ def put(path: Path, cells: Mapping[tuple[str, int, int], Value]) -> bool:
         except Exception as error:
             raise ValueError(
                 f"Excel did not take the values from {one_line(sheet)}!{address(row, column)} on ({done} of "
-                f"{len(cells)} cells of {where} were set); finish typing there, lift the protection and write again"
+                f"{counted(len(cells), 'cell')} of {where} set); finish typing there, lift the protection and write"
+                " again"
             ) from error
         done += len(rows) * len(rows[0])
     return True

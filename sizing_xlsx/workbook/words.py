@@ -1,7 +1,8 @@
 """Live sentences: a template's text with {symbols} becomes a tree, so that a cell holds it and Python evaluates it.
 
 In a template: "{batch_size:0} rows" shows a number with 0 decimals, "{share:%}" a percentage, "{count:B2}" billions
-and "{count:M1}" millions with decimals, "{deadline_day:D}" a date, "{gpu_choice}" a text. A sentence may also be
+and "{count:M1}" millions with decimals, "{deadline_day:D}" a date, "{gpu_choice}" a text; "{batch_size:row|rows}" is
+the first word where the number is shown as 1, else the second. A sentence may also be
 { switch = "checkpointing_on", on = "...", off = "..." } or { by = "verdict_case", cases = ["...", "..."] }.
 """
 
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..formula.declare import Whole
 from ..formula.expression import Expr, lift
-from ..formula.primitives import choose, dated, fixed, joined, when
+from ..formula.primitives import choose, dated, equal, fixed, joined, when
 
 if TYPE_CHECKING:
     from ..formula.job import Job
 
-_SLOT = re.compile(r"\{([a-z0-9_]+)(?::([0-4]|%[0-4]?|[BM][0-4]|D))?\}")
+_SLOT = re.compile(r"\{([a-z0-9_]+)(?::([0-4]|%[0-4]?|[BM][0-4]|D|[a-z ]+\|[a-z ]+))?\}")
 _BRACE = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -100,6 +101,7 @@ def _plain(piece: str, text: str) -> str:
     if "{" in piece or "}" in piece:
         raise ValueError(
             f"the template says {text!r}; a symbol is written {{name}}, {{name:1}}, {{name:%}}, {{name:B2}}, {{name:D}}"
+            " or {{name:row|rows}}"
         )
     return piece
 
@@ -107,6 +109,9 @@ def _plain(piece: str, text: str) -> str:
 def _shown(symbol: Expr, form: str, sym: Callable[[str], Expr]) -> Any:
     if not form:
         return symbol
+    if "|" in form:
+        one, many = form.split("|")
+        return when(equal(fixed(symbol, 0), "1"), one, many)
     if form == "D":
         return when(symbol > 0, dated(symbol), "–")
     if form.startswith("%"):

@@ -417,7 +417,10 @@ def trained_share(adapter_parameters: Any, base_parameter_count: Any) -> Any:
     return adapter_parameters / base_parameter_count
 
 
-@check('adapter_layers is {adapter_layers!r}; the model has {layer_count} layers: enter 1 to {layer_count} or "all"')
+@check(
+    "adapter_layers is {adapter_layers!r}; the model has {layer_count} {layer_count:layer|layers}: enter 1 to"
+    ' {layer_count} or "all"'
+)
 @term("switch")
 def adapter_layers_exist(reached_layers: Any, layer_count: Any) -> Any:
     """1 when the model has as many layers as are to be adapted."""

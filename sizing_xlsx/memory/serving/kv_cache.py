@@ -268,8 +268,8 @@ def kv_batch_reserved_gb(
 
 
 @check(
-    "{serving_engine} keeps every token in all {layer_count} layers, of which {windowed_layer_count} need only"
-    " {sliding_window} tokens: it takes more than the architecture needs",
+    "{serving_engine} keeps every token in all {layer_count} {layer_count:layer|layers}, of which"
+    " {windowed_layer_count} need only {sliding_window} tokens: it takes more than the architecture needs",
     fault=False,
 )
 @term("switch")

@@ -54,8 +54,8 @@ def uneven_nodes(copies_of_weights: Any, node_group: Any) -> Any:
 
 
 @check(
-    "sharding_stage is {sharding_stage!r} with {copies_of_weights} cards and {node_group} of them a node; a hybrid"
-    " shard needs whole nodes: a multiple of {node_group} cards"
+    "sharding_stage is {sharding_stage!r} with {copies_of_weights} {copies_of_weights:card|cards} and {node_group} of"
+    " them a node; a hybrid shard needs whole nodes: a multiple of {node_group} {node_group:card|cards}"
 )
 @term("switch")
 def nodes_are_whole(hybrid_stage: Any, uneven_nodes: Any) -> Any:

@@ -17,6 +17,7 @@ from ...formula.render import public_name
 from ...jobs import make_job
 from ...paths import presets_folder
 from ...presets.catalogue import Presets, load_presets
+from ...presets.names import counted
 from ..carry.report import told as _told
 from ..template import load_template
 from .side import Side, read_side
@@ -167,7 +168,7 @@ def _rows(before: Any, after: Any, keys: set[str]) -> list[str]:
         elif told:
             others += 1
     if others:
-        found.append(f"{others:,} other {'row' if others == 1 else 'rows'}")
+        found.append(counted(others, "other row"))
     return found or ["the order of its rows"]
 
 
@@ -181,7 +182,8 @@ def _formulas(old: Side, new: Side) -> list[str]:
     other = [key for key in new.shapes if key in old.shapes and old.shapes[key] != new.shapes[key]]
     if other:
         names = ", ".join(public_name(key) for key in other[:8])
-        found.append(f"{len(other):,} formulas differ: {names}{' and more' if len(other) > 8 else ''}")
+        differ = counted(len(other), "formula differs", "formulas differ")
+        found.append(f"{differ}: {names}{' and more' if len(other) > 8 else ''}")
     return found
 
 

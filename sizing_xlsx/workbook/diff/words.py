@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...presets.names import counted
 from ..carry.report import told
 from .compare import FORMULA, INPUT, PRESET, Cause, Difference, Moved
 
@@ -17,7 +18,7 @@ def lines(found: Difference) -> list[str]:
     if not found.moved:
         text.append("No result moved.")
     else:
-        text.append(f"{len(found.moved)} results moved:")
+        text.append(f"{counted(len(found.moved), 'result')} moved:")
         text += [line for moved in found.moved for line in _moved(moved)]
     for kind, title in _TITLES.items():
         causes = [cause for cause in found.changed if cause.kind == kind]

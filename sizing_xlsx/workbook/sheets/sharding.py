@@ -5,6 +5,7 @@ Each crossing is a row of What-if. Below stand the state of models by size, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...formula.render import column_name
@@ -31,12 +32,19 @@ class Sharding:
         self.words = book.template["sharding"]
         self.rows = {
             (cards, stage): book.what_if.add(
-                filled(self.words["crossing"], cards=str(cards), stage=stage),
+                _named(self.words, cards, stage),
                 {"gpu_count": cards, "sharding_stage": stage},
             )
             for cards in COUNTS
             for stage in STAGES
         }
+
+
+def _named(words: Mapping[str, Any], cards: int, stage: str) -> str:
+    """What a crossing is called."""
+    if cards == 1:
+        return filled(words["alone"], stage=stage)
+    return filled(words["crossing"], cards=str(cards), stage=stage)
 
 
 def plan(book: Book) -> None:
