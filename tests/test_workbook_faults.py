@@ -13,6 +13,7 @@ from engines import ErrorValue, Formualizer, LibreOffice
 from strategies import random_inputs
 
 from sizing_xlsx.formula.domains import allowed
+from sizing_xlsx.formula.job import names_of
 from sizing_xlsx.formula.render import public_name
 from sizing_xlsx.jobs import job as declared_job
 
@@ -152,6 +153,49 @@ def test_any_mixture_of_faults_over_any_job_is_caught(opened: Opened) -> None:
             assert key == "adapter_layers" or opened[public_name(key) + "_Fault"] == 1, (key, inputs)
         said = str(opened["First_Time_And_Cost_Fault"])
         assert re.match(r".+ is .+; enter .+\.$", said), said
+
+
+# A wrong input, what contradicts itself beside it, and the rule that says so: none of them rests on the wrong one.
+BESIDE = {
+    "lora": ({"batch_size": 0}, {"attention_heads_override": 33}, "heads_divide"),
+    "training": ({"batch_size": 0}, {"attention_heads_override": 15}, "heads_divide"),
+    "full": ({"batch_size": 0}, {"gpu_count": 3, "tensor_parallel": 2}, "degrees_divide_cards"),
+}
+NOT_JUDGED = "Not judged: an input that it rests on is wrong."
+
+
+def told_of_rules(opened: Opened) -> dict[str, tuple[Any, Any]]:
+    """Each rule and warning of the job, with its fault and its words on Checks."""
+    job, found = opened.book.job, {}
+    for key in job.checks:
+        if key not in job.beside:
+            sheet, row, column = opened.engine.cell(f"{public_name(key)}_Fault")
+            found[key] = (opened[sheet, row, column], opened[sheet, row, column + 2])
+    return found
+
+
+def test_a_rule_is_judged_where_its_own_inputs_are_right_and_says_so_where_not(opened: Opened) -> None:
+    job = opened.book.job
+    wrong, contradiction, broken = BESIDE[opened.book.name]
+    moved = job.depends_on(wrong)
+    opened.type(wrong)
+    alone = told_of_rules(opened)
+    assert_withdrawn(opened, 1)
+    opened.type({**wrong, **contradiction})
+    both = told_of_rules(opened)
+    for key, (fault, words) in (*alone.items(), *both.items()):
+        if words == NOT_JUDGED:
+            assert fault == 0 and not moved.isdisjoint({key, *names_of(job.checks[key].message)}), key
+        else:
+            assert isinstance(words, str) and not isinstance(words, ErrorValue) and words, key
+            assert (fault == 1) == (words != "–"), (key, words)
+    assert NOT_JUDGED in {words for _, words in alone.values()} != {NOT_JUDGED}
+    failing = [key for key, (fault, _) in both.items() if fault and job.checks[key].fault]
+    assert broken in failing
+    assert_withdrawn(opened, 1 + len(failing))
+    assert opened.sentence.startswith(job_label(opened, next(iter(wrong))))
+    opened.type()
+    assert NOT_JUDGED not in {words for _, words in told_of_rules(opened).values()}
 
 
 def test_a_number_of_adapter_layers_does_not_hide_an_unknown_model(opened: Opened) -> None:

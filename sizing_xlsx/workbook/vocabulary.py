@@ -120,7 +120,8 @@ VOCABULARY: Mapping[str, str] = {
         summary.cost_name summary.cost_lines*
     """,
     "checks": """
-        title pass empty error as_text traced_sum published_sum engine_sum wrong_input{input,typed,allowed} no_day
+        title pass empty error as_text traced_sum published_sum engine_sum not_judged wrong_input{input,typed,allowed}
+        no_day
         choice.name choice.allowed{as_typed} choice.wrong{name,typed,allowed}
         inputs.name inputs.columns[9] rules.name rules.columns[9] time_inputs.name time_rules.name
         cost_inputs.name cost_rules.name

@@ -228,19 +228,26 @@ def _bound(book: Book, high: float | str, number: int) -> Any:
 
 
 def _rule_row(book: Book, row: int, key: str, message: str, inputs: str) -> None:
-    """A rule is only asked once every input is what it may be."""
+    """A rule is judged where what it rests on, and what its sentence names, is known; else the row says it is not.
+
+    A wrong input is #N/A to all formulas, so a rule that can be worked out rests on none. An error while every input is
+    right stays an error.
+    """
     ws, styles = book.sheet(TITLE), book.styles
     put = book.putter(ws)
     put(row, 1, rule_shown(book.job, key), styles["r_label"])
     for column in range(2, _WORDS):
         put(row, column, "", styles["r_label"])
-    fault = f"=IF(SUM({inputs})>0,0,1-{public_name(key)})"
+    rule, not_judged = public_name(key), quoted(book.template["checks"]["not_judged"])
+    fault = f"=IF($J{row + 1}={not_judged},0,1-{rule})"
     put(row, _FAULT, Raw(fault, 1 - book.values[key]), styles["r_calc0"])
-    book.define(public_name(key) + "_Fault", TITLE, row, _FAULT)
+    book.define(rule + "_Fault", TITLE, row, _FAULT)
     tree = sentence(shown_message(book, message), book.sym)
     formula = sheet_formula(tree, book.cell_name, column_name)[1:] if isinstance(tree, Expr) else quoted(tree)
     value = "–" if book.values[key] else _told(book, message)
-    put(row, _WORDS, Raw(f'=IF($H{row + 1}=0,"–",{formula})', value), styles["r_text_i"])
+    judged = f'IF({CHOICE}_Fault+1-{rule}<=0,"–",IF({CHOICE}_Fault>0,NA(),{formula}))'
+    told = f"=IFERROR({judged},IF(SUM({inputs})>0,{not_judged},NA()))"
+    put(row, _WORDS, Raw(told, value), styles["r_text_i"])
 
 
 def rule_shown(job: Job, key: str) -> str:
