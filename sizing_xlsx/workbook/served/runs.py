@@ -120,7 +120,7 @@ def write(book: Book) -> None:
     ws, styles, words = book.sheet(TITLE), book.styles, runs.words
     put = book.putter(ws)
     last = page.set_page(
-        ws, book.look, kind="Serving runs", file_and_version=book.footer, freeze=(FIRST, 2),
+        ws, book.look, kind="serving_runs", file_and_version=book.footer, freeze=(FIRST, 2),
         rows_repeated=(0, FIRST - 1),
     )  # fmt: skip
     _strip(book, runs, last)
