@@ -47,7 +47,11 @@ NOT_YET: Mapping[str, tuple[str, ...]] = {}
 # What writes cells; the others read files, or say something on the command line alone.
 MODULES = [
     path
-    for path in (*WORKBOOK.glob("sheets/*.py"), *(WORKBOOK / f"served/{name}.py" for name in _SERVED), *(WORKBOOK / f"{name}.py" for name in _WRITERS))
+    for path in (
+        *WORKBOOK.glob("sheets/*.py"),
+        *(WORKBOOK / f"served/{name}.py" for name in _SERVED),
+        *(WORKBOOK / f"{name}.py" for name in _WRITERS),
+    )
     if path.relative_to(WORKBOOK).with_suffix("").as_posix() not in NOT_YET
 ]
 _SENTENCE = re.compile(r"[A-Za-z]{2},? [a-z]{2}|\b[A-Z][a-z]+\b")  # words in a row, or one that begins a text

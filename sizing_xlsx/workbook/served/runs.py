@@ -203,7 +203,7 @@ def _write_workings(book: Book, runs: Runs) -> None:
         for more, key in enumerate(_WORST, 1):
             place = page.cell(FIRST + at, 7 + 3 * figures[key], row_fixed=True, column_fixed=True)
             error = runs.error(at, FIGURES[figures[key]])
-            formula = f"=IF(ISNUMBER({TITLE}!{place}),ABS({TITLE}!{place}),\"{words['none']}\")"
+            formula = f'=IF(ISNUMBER({TITLE}!{place}),ABS({TITLE}!{place}),"{words["none"]}")'
             counted: Any = Raw(formula, error if isinstance(error, str) else abs(error))
             put(FIRST + at, beside + more, counted if run["explained"] else words["none"], styles["r_err"])
     row = runs.end + 2
