@@ -83,7 +83,7 @@ def _parser(command: str) -> Parser:
             "--json", action="store_true", help="every term as JSON, memory in the unit of its name or bytes"
         )
         sub.add_argument("--cards", action="store_true", help="the job on every card, and the boundaries there")
-        if name == "serving":  # it has no workbook, and so no levers and no scenarios
+        if name == "serving":  # it has no levers, and its scenarios are sized in its workbook alone
             sub.add_argument(
                 "--models", action="store_true", help="every model on these cards, and the largest that fits"
             )

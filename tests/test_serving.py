@@ -15,7 +15,7 @@ from sizing_xlsx import planning
 from sizing_xlsx.cli import main
 from sizing_xlsx.formula.job import Job
 from sizing_xlsx.formula.table import Table
-from sizing_xlsx.jobs import JOBS, job, plain_job
+from sizing_xlsx.jobs import JOBS, WORKBOOKS, job, plain_job
 from sizing_xlsx.presets.catalogue import SERVING_INPUTS, load_presets
 from sizing_xlsx.serving_report import report
 
@@ -38,8 +38,9 @@ def of_run(row: dict[str, Any], *results: str) -> dict[str, Any]:
     return size(*results, concurrent_users=1, **inputs, **short)
 
 
-def test_the_job_is_there_and_has_no_workbook_yet() -> None:
+def test_the_job_is_there_and_has_a_workbook_but_no_rows_among_other_jobs() -> None:
     assert sizing_xlsx.serving is SERVING
+    assert "serving" in WORKBOOKS
     assert "serving" not in JOBS
 
 

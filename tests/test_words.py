@@ -11,7 +11,7 @@ import html
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,18 @@ from sizing_xlsx.workbook.vocabulary import VOCABULARY, words_of
 
 SHEETS = {title for form in FORMS.values() for title in form.sheets}
 _WRITERS = ("book", "build", "charts", "inputs", "jobtable", "page", "provenance", "public_runs", "runs", "words")
+_SERVED = ("cards", "chart_data", "models", "runs", "sizing", "summary")  # the others of served/ are formulas
 WORKBOOK = Path(book_module.__file__).parent
 # Modules whose words still stand in them, and the sheets that they write. Delete a line, and the tests hold it too.
 NOT_YET: Mapping[str, tuple[str, ...]] = {}
 # What writes cells; the others read files, or say something on the command line alone.
 MODULES = [
     path
-    for path in (*WORKBOOK.glob("sheets/*.py"), *WORKBOOK.glob("served/*.py"), *(WORKBOOK / f"{name}.py" for name in _WRITERS))
+    for path in (
+        *WORKBOOK.glob("sheets/*.py"),
+        *(WORKBOOK / f"served/{name}.py" for name in _SERVED),
+        *(WORKBOOK / f"{name}.py" for name in _WRITERS),
+    )
     if path.relative_to(WORKBOOK).with_suffix("").as_posix() not in NOT_YET
 ]
 _SENTENCE = re.compile(r"[A-Za-z]{2},? [a-z]{2}|\b[A-Z][a-z]+\b")  # words in a row, or one that begins a text
@@ -112,6 +117,12 @@ def made(request: pytest.FixtureRequest) -> Iterator[tuple[Book, zipfile.ZipFile
             yield books[0], parts
 
 
+def of_cards(book: Book) -> Iterable[str]:
+    """Whose prices of cards they are."""
+    cards = book.cards if book.job.name == "serving" else book.compare
+    return cards.sources.values()
+
+
 def facts_of(book: Book) -> set[str]:
     """What a workbook shows beside words: facts of the formulas and of the presets, and templates' other texts."""
     job, presets, template = book.job, book.presets, book.template
@@ -138,11 +149,12 @@ def facts_of(book: Book) -> set[str]:
     for model in presets.unsized_models:
         found |= {model.name, model.family, model.why_not}
     found |= set(re.findall("[0-9a-f]{12}", " ".join(book.provenance)))  # hashes
-    found |= {text.lower() for text in strings(template["levers_sheet"]["doubled"])}  # as sheets/levers says them
-    found |= {template["compare"]["no_price"].lower(), *book.compare.sources.values()}
+    doubled = template.get("levers_sheet", {}).get("doubled", "")
+    found |= {text.lower() for text in strings(doubled)}  # as sheets/levers says them
+    found |= {template["compare"]["no_price"].lower(), *of_cards(book)}
     found |= {scenario_workings.said_of(book.scenarios, key) for key in book.scenarios.heads}
     desk = Desk(presets)
-    for function in registered().values():  # what they are is said with them
+    for function in registered().values() if "functions" in template else ():  # what they are is said with them
         found |= {function.name, function.help, brief(function, ""), *functions_list.texts_of(book, function, desk)}
         for argument in described(function, desk, book.job.name):
             found |= {argument.name, argument.help, allowed_of(argument)}
@@ -150,6 +162,7 @@ def facts_of(book: Book) -> set[str]:
         found |= {symbol.replace("_", " ").capitalize(), book.label_of(symbol)}
     for path in (WORKBOOK / "sheets" / "sharding.py", WORKBOOK.parent / "planning" / "launch.py"):
         found |= {text for text in literals(path) if not re.search(r"\s", text)}  # what launchers call their settings
+    found |= {name for name in book.defined if "_" not in name}  # the others are known by it
     found |= {"true", "false"}  # as their files say them
     for module in NOT_YET:
         found |= {text for text in literals(WORKBOOK / f"{module}.py") if re.search("[A-Z ]", text)}

@@ -23,7 +23,8 @@ TEXTS = (  # of look.toml: what a reader sees
     "print.page_number", "charts.memory_by_part.axis_title", "charts.memory_by_part_summary.axis_title",
     "charts.total_by.y_title", "charts.predicted_against_measured.x_title",
     "charts.predicted_against_measured.y_title", "charts.error_by_run.x_title", "charts.error_by_run.y_title",
-    "charts.totals_by_size.y_title", "states.fits.word", "states.tight.word", "states.does_not_fit.word",
+    "charts.totals_by_size.y_title", "charts.users_by_context.y_title", "charts.pool_against_logged.x_title",
+    "charts.pool_against_logged.y_title", "states.fits.word", "states.tight.word", "states.does_not_fit.word",
     "states.check.word",
 )  # fmt: skip
 BLANK_STYLE: Mapping[str, Any] = {

@@ -215,7 +215,7 @@ def write(book: Book) -> None:
     ws, styles, words = book.sheet(TITLE), book.styles, cards.words
     put = book.putter(ws)
     last = page.set_page(
-        ws, book.look, kind="Card sets", file_and_version=book.footer, freeze=(FIRST, 2), rows_repeated=(0, FIRST - 1)
+        ws, book.look, kind="card_sets", file_and_version=book.footer, freeze=(FIRST, 2), rows_repeated=(0, FIRST - 1)
     )
     _strip(book, cards, last)
     put(7, 1, words["note"], styles["help"])

@@ -120,7 +120,7 @@ def write(book: Book) -> None:
     ws, styles, words = book.sheet(TITLE), book.styles, runs.words
     put = book.putter(ws)
     last = page.set_page(
-        ws, book.look, kind="Serving runs", file_and_version=book.footer, freeze=(FIRST, 2),
+        ws, book.look, kind="serving_runs", file_and_version=book.footer, freeze=(FIRST, 2),
         rows_repeated=(0, FIRST - 1),
     )  # fmt: skip
     _strip(book, runs, last)
@@ -203,7 +203,7 @@ def _write_workings(book: Book, runs: Runs) -> None:
         for more, key in enumerate(_WORST, 1):
             place = page.cell(FIRST + at, 7 + 3 * figures[key], row_fixed=True, column_fixed=True)
             error = runs.error(at, FIGURES[figures[key]])
-            formula = f"=IF(ISNUMBER({TITLE}!{place}),ABS({TITLE}!{place}),\"{words['none']}\")"
+            formula = f'=IF(ISNUMBER({TITLE}!{place}),ABS({TITLE}!{place}),"{words["none"]}")'
             counted: Any = Raw(formula, error if isinstance(error, str) else abs(error))
             put(FIRST + at, beside + more, counted if run["explained"] else words["none"], styles["r_err"])
     row = runs.end + 2

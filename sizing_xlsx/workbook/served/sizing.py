@@ -125,5 +125,3 @@ def _charts(book: Book, row: int, last: int) -> int:
     for at in range(_CHART_ROWS):
         ws.set_row(row + at, book.look["rows"]["chart"])
     return row + _CHART_ROWS
-
-

@@ -69,5 +69,3 @@ class Served(summary.Summary):
 
     def _of_cost(self, line: Any) -> Any:
         return live_of_time(self.book, sentence(line, self.book.sym))
-
-

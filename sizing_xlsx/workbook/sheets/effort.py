@@ -73,8 +73,14 @@ def _strip(book: Book, last: int) -> None:
         stamp=book.stamp,
         put=book.putter(book.sheet(TITLE)),
         tiles=[
-            Tile(at, at, tile["name"], live(book, sym(tile["figure"])), tile.get("note", money),
-                 tile.get("style", "tile_amount"))
+            Tile(
+                at,
+                at,
+                tile["name"],
+                live(book, sym(tile["figure"])),
+                tile.get("note", money),
+                tile.get("style", "tile_amount"),
+            )
             for at, tile in enumerate(words, 1)
         ],
     )

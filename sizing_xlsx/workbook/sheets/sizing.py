@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..book import Book
 
 TITLE = "Sizing"
-_UNITS = {"text": "", "parameters": "count", "bytes per token": "bytes", "bytes per value": "bytes"}  # in a column of 8
 _MOST_ON_A_PAGE = 14  # line items and moments that are printed on one page
 _LABEL, _VALUE, _UNIT, _HELP, _PUBLISHED, _DRIVES, _REDUCES = 1, 2, 3, 4, 5, 6, 7
 
@@ -167,7 +166,8 @@ def _entry(book: Book, row: int, entry: dict[str, Any]) -> None:
             entered = public_name(job.overrides[key].input_name)
             page.own_marks(ws, styles, (row, _VALUE, row, _VALUE), f"=ISNUMBER({entered}_In_Force)")
     put(row, _LABEL, entry.get("label") or facts.label, styles["label"])
-    put(row, _UNIT, _UNITS.get(facts.unit, facts.unit), styles["unit"])
+    unit = facts.unit.partition(" per ")[0]
+    put(row, _UNIT, {"text": "", "parameters": "count"}.get(unit, unit), styles["unit"])
     if "sentence" in entry:
         put(row, _HELP, book.shown(book.sym(entry["sentence"])), styles["help"])
     elif entry.get("help"):
