@@ -28,6 +28,7 @@ _WARNINGS = {  # sentence -> the check whose words it is
     "traffic_binds": "work_binds",
     "network_assumed": "network_entered",
     "link_missing": "link_entered",
+    "slices_apart": "slices_work_alone",
 }
 _TILES = (  # words, figure, words of its unit; none: it is money
     ("run", "run_hours", "run_note"),
