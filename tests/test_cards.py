@@ -255,12 +255,13 @@ def test_own_cards_are_told_by_their_architecture_and_slices_by_their_name(tmp_p
     assert {name for name, (_, cut) in found.items() if cut} == {*SLICES, "NVIDIA A30 MIG 1g.6gb"}
 
 
-@pytest.mark.parametrize("name", ["lora", "full"])
+@pytest.mark.parametrize("name", ["lora", "training", "full"])
 def test_slices_that_share_a_step_raise_a_warning(name: str) -> None:
     half = "NVIDIA H100 SXM5 80GB MIG 3g.40gb"
     assert [half in line and "is 2" in line for line in warned(name, SHARED, gpu_choice=half, gpu_count=2)] == [True]
     assert not warned(name, SHARED, gpu_choice="NVIDIA H100 SXM5 80GB", gpu_count=2)
-    assert not warned("lora", SHARED, gpu_choice=half, gpu_count=1)
+    alone = {} if name == "training" else {"sharding_stage": "None"}
+    assert not warned(name, SHARED, gpu_choice=half, gpu_count=1, **alone)
 
 
 def test_engines_on_slices_of_their_own_share_nothing() -> None:
@@ -275,9 +276,12 @@ def test_the_workbook_warns_of_both_and_keeps_its_verdict(opened: Opened) -> Non
     assert (opened["Card_Computes_BF16"], opened["Card_Computes_BF16_Fault"], opened["Checks_Failed"]) == (0, 1, 0)
     assert "NVIDIA T4, which has no bf16 of its own" in str(opened["First_Warning"])
     assert opened["Fit_Verdict"] == opened.book.job.reference({"gpu_choice": "NVIDIA T4"})["fit_verdict"]
-    if "gpu_count" in opened.book.job.inputs:
-        opened.type({"gpu_choice": "NVIDIA H100 SXM5 80GB MIG 3g.40gb", "gpu_count": 2})
-        assert (opened["Slices_Work_Alone_Fault"], opened["Checks_Failed"]) == (1, 0)
+    opened.type({"gpu_choice": "NVIDIA H100 SXM5 80GB MIG 3g.40gb", "gpu_count": 2})
+    assert (opened["Slices_Work_Alone"], opened["Checks_Failed"]) == (0, 0)
+    effort = [place for place in opened.book.formulas if place[0] == "Time and cost"]
+    told = [value for value in opened.engine.get_many(effort) if "MIG slices have no peer-to-peer" in str(value)]
+    assert told
+    if "gpu_count" not in opened.book.job.beside:  # else the cards are of the run's time, and its sheet says it
         assert "MIG slices have no peer-to-peer traffic" in str(opened["First_Warning"])
     opened.type()
     assert opened["Card_Computes_BF16_Fault"] == 0

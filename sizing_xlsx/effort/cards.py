@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ..formula.declare import Input, Whole, term
+from ..formula.declare import Input, Whole, check, term
+from ..memory.shared.card import APART, may_share
 
 gpu_count = Input(
     "count",
@@ -20,6 +21,13 @@ gpus_per_node = Input(
     "Cards of one machine; beyond them, traffic goes over the network.",
     follows_job=False,
 )
+
+
+@check(APART, fault=False)
+@term("switch", source="NVIDIA MIG User Guide, Deployment Considerations")
+def slices_work_alone(gpus: Any, gpu_row: Any, gpu_count: Any) -> Any:
+    """0 when cards that share a step are MIG slices."""
+    return may_share(gpus, gpu_row, gpu_count)
 
 
 @term("bytes")

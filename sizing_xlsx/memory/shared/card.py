@@ -25,8 +25,7 @@ outside_pytorch_gb = Constant(
 
 APART = (
     "gpu_count is {gpu_count} with gpu_choice {gpu_choice}; MIG slices have no peer-to-peer traffic and no NVLink"
-    " between them, so that what they share goes through the host, where the libraries (NCCL) allow it at all: take one"
-    " slice, or whole cards"
+    " between them: what they share goes through the host, where NCCL joins them at all. Take one slice, or whole cards"
 )
 
 
