@@ -73,10 +73,10 @@ def exchange_rate_entered(in_dollars: Any, entered_rate: Any) -> Any:
 
 @check("currency_per_usd is {entered_rate:.4f} with currency_choice {currency_choice}; it must be 1 there, or empty")
 @term("switch")
-def dollar_worth_a_dollar(in_dollars: Any, currency_per_usd: Any, one_dollar: Any) -> Any:
+def dollar_worth_a_dollar(in_dollars: Any, entered_rate: Any, one_dollar: Any) -> Any:
     """1 when a dollar in dollars is worth 1, as entered or left empty."""
-    worth = given(currency_per_usd, one_dollar)
-    return when((in_dollars > 0) & ((worth < one_dollar) | (worth > one_dollar)), 0, 1)
+    another = (entered_rate < one_dollar) | (entered_rate > one_dollar)
+    return when((in_dollars > 0) & (entered_rate > 0) & another, 0, 1)
 
 
 @check(
