@@ -94,7 +94,7 @@ def test_the_workbook_opens_on_the_way_that_it_sizes(book: Book) -> None:
     assert book.cached[sheet, row, column] == NAMES[WORKED[book.name]]
     others = {file for job, file in book.template["start"]["files"].items() if job != book.name}
     shown = {text_of(book, cell) for _, cell in book.sheets["Start"].cells()}
-    assert len(others) == 2 and others <= shown
+    assert len(others) == 3 and others <= shown
     assert book.template["file"] not in shown
 
 

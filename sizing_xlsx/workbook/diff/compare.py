@@ -86,7 +86,12 @@ def compare(old_path: Path, new_path: Path, presets: Presets | None = None, fold
 
 def _terms(job: str) -> list[str]:
     """The results that are compared: the headline figures, then the line items."""
-    items = [item[kind] for item in load_template(job)["items"] for kind in ("traced", "published") if item[kind]]
+    template = load_template(job)
+    if "items" not in template:
+        from ..forms import form_of_job
+
+        return ["fit_verdict", "gpu_usable_capacity_gb", *form_of_job(job).results]
+    items = [item[kind] for item in template["items"] for kind in ("traced", "published") if item[kind]]
     return list(dict.fromkeys([*RESULTS, *items]))
 
 
