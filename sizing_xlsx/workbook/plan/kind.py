@@ -247,16 +247,32 @@ class Kind:
                 return self.known[key].args[0]
             return row[f"{kind}.{key}"] if key in self.row else self.steady_now[key]
 
-        def formula(at: At) -> str:
-            kept = f"MIN(1,{','.join(read(rule, at) for rule in rules)})" if rules else "1"
-            return sheet_formula(tree, lambda key: kept if key == "rules_kept" else read(key, at), column_name)
+        def kept(at: At) -> str:
+            return f"=MIN(1,{','.join(read(rule, at) for rule in rules)})" if rules else "=1"
 
         def value(row: Values) -> Any:
             env = {key: worth(key, row) for key in kinds.OFFERED}
-            env["rules_kept"] = min((1, *(worth(rule, row) for rule in rules)))
-            return value_of(tree, env, job.tables)
+            return value_of(tree, env | {"rules_kept": row[f"{prefix}rules_kept"]}, job.tables)
 
-        return [*found, Column(f"{prefix}offer_cost", job.terms["offer_cost"].label, "currency", formula, value)]
+        return [
+            *found,
+            Column(
+                f"{prefix}rules_kept",
+                job.inputs["rules_kept"].label,
+                job.inputs["rules_kept"].unit,
+                kept,
+                lambda row: min((1, *(worth(rule, row) for rule in rules))),
+            ),
+            Column(
+                f"{prefix}offer_cost",
+                job.terms["offer_cost"].label,
+                "currency",
+                lambda at: sheet_formula(
+                    tree, lambda key: at(f"{prefix}rules_kept") if key == "rules_kept" else read(key, at), column_name
+                ),
+                value,
+            ),
+        ]
 
     def columns_on_card(self) -> list[Column]:
         """The terms of a row on its own card: what the plan takes of it, its rules and their words."""
