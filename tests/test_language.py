@@ -645,6 +645,11 @@ def pool(name: str) -> list[dict[str, Any]]:
         alone |= {"vocabulary_size_override": 262_144}
         kernels = job.choices("loss_kernel")
         found += [worked | alone | {"batch_size": 32, "sequence_length": 2048, "loss_kernel": key} for key in kernels]
+        heads = {"base_model": "Qwen/Qwen2.5-1.5B", "vocabulary_size_override": 5_000_000, "layer_count_override": 2}
+        heads |= {"batch_size": 64, "sequence_length": 4096, "gpu_capacity_override_gb": 50_000}
+        found += [worked | alone | heads | {"loss_kernel": key} for key in kernels]
+        steps = job.choices("optimizer_step")
+        found += [worked | alone | small | {"optimizer_step": key} for key in steps]
         found.append(worked | {"training_recipe": "fp32 AdamW", "compute_precision": "fp32"})
         found += [worked | experts, worked | {"base_model": "mistralai/Mistral-7B-v0.1", "sequence_length": 8192}]
         narrow = {"mlp_width_override": 128, "attention_heads_override": 1, "kv_heads_override": 1}
@@ -882,9 +887,8 @@ ONLY_IN = {
     ("training", "attention_kernels", "keeps_masks"),
     ("training", "attention_kernels", "score_bytes"),
     ("training", "attention_kernels", "traced"),
-    # of latent attention, whose layers never set the peak of the pool; and what the forward pass holds more of
+    # of latent attention, whose layers never set the peak of the pool
     ("full", "full_forms", "layer_rope"),
-    *(("full", "loss_kernels", f"{part}_logit_bytes") for part in ("backward", "fused")),
     # which 16-bit type is computed in matters for a base that is stored in one
     ("training", "compute_precisions", "half_type"),
 }
