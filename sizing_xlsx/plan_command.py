@@ -181,6 +181,6 @@ def told(plan: CapacityPlan) -> str:
     lines += [
         f"{'Total':<28} {plan.spend:>12,.0f}",
         "",
-        f"{left} of {counted(len(plan.rows), 'job')} not counted; each says why.",
+        f"{left} of {counted(len(plan.rows), 'job')} not counted{'; each says why' if left else ''}.",
     ]
     return "\n".join(lines)

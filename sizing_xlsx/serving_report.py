@@ -77,7 +77,7 @@ def report(sized: Job, inputs: dict[str, Any], values: dict[str, Any]) -> str:
 def _limit(values: dict[str, Any], key: str) -> str:
     """What decides how many users there are; of an engine's longest step its size."""
     limit = str(values[key])
-    return f"{limit}, {values['sequences_of_step']:,.0f}" if limit == "maximum_sequences" else limit
+    return f"{limit}, {values['sequences_of_step']:,.0f}" if limit == "the sequences of a step" else limit
 
 
 def _unknown(values: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import openpyxl
 import pytest
 from carry_books import column, named
-from engines import Formualizer
+from engines import Formualizer, libreoffice_available, saved_by_libreoffice
 from openpyxl.styles import Font
 
 from sizing_xlsx import cli
@@ -91,6 +91,7 @@ def test_a_build_emits_the_plan_beside_the_sizing_workbooks(tmp_path: Path, monk
         "gpu-finetune-memory-sizing.xlsx",
         "gpu-training-memory-sizing.xlsx",
         "gpu-full-finetune-sizing.xlsx",
+        "gpu-inference-sizing.xlsx",
         FILE,
     ]
 
@@ -286,6 +287,28 @@ def test_emptied_tables_stay_empty_and_a_plan_of_other_rows_finds_its_place(tmp_
     names = [cell.value for cell in column(openpyxl.load_workbook(path), "Plan_Name_List")]
     assert names[:14] == [row["name"] for row in many] and len(names) == 16
     assert report.found == "same"
+
+
+@pytest.mark.skipif(not libreoffice_available()[0], reason=libreoffice_available()[1])
+def test_rows_put_between_the_rows_of_a_table_go_over_or_are_named(path: Path, tmp_path: Path) -> None:
+    """A plan is unlocked, a row is put in, and nothing else of the table is touched."""
+    book = openpyxl.load_workbook(path)
+    places = [(column(book, name)[1].parent.title, column(book, name)[1].row, 1) for name in ("Plan_Name_List", "Cards_Card_List")]
+    last = [cell.value for cell in column(book, "Cards_Card_List")][-1]
+    saved = saved_by_libreoffice(path, tmp_path / "saved.xlsx", inserted=places)
+    shutil.copyfile(saved, path)
+
+    def work(book: Any) -> None:
+        type_job(book, 1, NEW_JOB)
+        column(book, "Cards_Card_List")[1].value = "NVIDIA L4"
+        column(book, "Cards_Card_List")[-1].value = last or "NVIDIA T4"
+
+    edit(path, work)
+    report = rebuilt(path.parent)
+    assert "Night batch" in report.carried["job"]
+    names = [cell.value for cell in column(openpyxl.load_workbook(path), "Plan_Name_List")]
+    assert names[1] == "Night batch" and len([name for name in names if name]) == len(load_plan_template()["jobs"]) + 1
+    assert [line for line in report.gone if line.startswith("card ") and "a plan has 10 rows of cards" in line]
 
 
 def test_own_sheets_notes_and_formulas_go_over(path: Path) -> None:

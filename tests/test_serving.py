@@ -445,12 +445,12 @@ def test_no_peak_is_not_never() -> None:
 def test_which_limit_binds_is_told_and_lifting_it_helps() -> None:
     assert size("users_limited_by")["users_limited_by"] == "the KV pool"
     by_step = size("concurrency", "users_limited_by", maximum_sequences=8)
-    assert by_step == {"concurrency": 8, "users_limited_by": "maximum_sequences"}
+    assert by_step == {"concurrency": 8, "users_limited_by": "the sequences of a step"}
     assert size("concurrency", maximum_sequences=9)["concurrency"] == 9
     both = size("users_limited_by", "users_at_mean_limited_by", maximum_sequences=100)
-    assert both == {"users_limited_by": "the KV pool", "users_at_mean_limited_by": "maximum_sequences"}
+    assert both == {"users_limited_by": "the KV pool", "users_at_mean_limited_by": "the sequences of a step"}
     text = report(SERVING, {}, SERVING.size(SERVING.plain_terms, maximum_sequences=100))
-    assert "Limited by              the KV pool at 7,000 tokens, maximum_sequences, 100 at 1,960 tokens" in text
+    assert "Limited by              the KV pool at 7,000 tokens, the sequences of a step, 100 at 1,960 tokens" in text
 
 
 # ------------------------------------------------------------------------------------------------ planning

@@ -46,7 +46,7 @@ def build(output: Path, presets: Presets | None = None, folder: Path | None = No
 def targets(output: Path) -> dict[str, tuple[dict[str, Any], Path]]:
     """Job, or plan -> its template, and the file in a folder that its workbook is.
 
-    Raises ValueError where two are one file.
+    Raises ValueError where two are one file, and OSError where one of these, or the folder, is something else.
     """
     if output.exists() and not output.is_dir():
         raise OSError(f"{output} is not a folder; name another with --output")

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..formula.domains import allowed
-from ..jobs import JOBS
+from ..jobs import JOBS, WORKBOOKS
 from ..presets.names import one_line, shown
 from .own_runs import NOT_GIVEN
 from .patch import open_package
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 # An input that no other job has.
-OWN_INPUT = {"lora": "base_storage_format", "training": "parameter_storage", "full": "training_recipe"}
+OWN_INPUT = {
+    "lora": "lora_rank",
+    "training": "parameter_storage",
+    "full": "training_recipe",
+    "serving": "serving_engine",
+}
 
 
 class PlannedJob(NamedTuple):
@@ -79,11 +84,10 @@ def _typed_rows(file: PlannerFile, where: str, job: Job) -> list[tuple[int, str,
     """Row from 1, name, and what is typed into its cells, for each row in use."""
     keys = ("name", *inputs_of_scenarios(job))
     refuse_plan(file.known_names(), where, "which has no Scenarios")
-    others = [name for name in JOBS if name != job.name and _plans(file, name) and not _plans(file, job.name)]
+    others = [name for name in WORKBOOKS if name != job.name and _plans(file, name) and not _plans(file, job.name)]
     if others:
-        raise ValueError(
-            f"{where} is the workbook of `{others[0]}`, not of `{job.name}`: use that command, or that file"
-        )
+        instead = "use that command, or that file" if others[0] in JOBS else "its scenarios are sized in it alone"
+        raise ValueError(f"{where} is the workbook of `{others[0]}`, not of `{job.name}`: {instead}")
     areas = {key: file.area(list_name(key)) for key in keys}
     columns = {key: file.column_values(area) for key, area in areas.items()}
     first, found = areas["name"].first_row, []

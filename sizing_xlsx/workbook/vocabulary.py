@@ -216,9 +216,7 @@ def parsed_words(specs: str) -> Mapping[str, Word]:
     return found
 
 
-def check_words(
-    section: str, table: Mapping[str, Any], where: str, wanted: Mapping[str, Word] | None = None
-) -> None:
+def check_words(section: str, table: Mapping[str, Any], where: str, wanted: Mapping[str, Word] | None = None) -> None:
     """Refuse words that are missing, that no sheet reads, or whose braces nothing fills: ValueError, one sentence.
 
     where: the file and the section, as the sentence names them. wanted: the words; those of VOCABULARY unless given.

@@ -101,7 +101,7 @@ def _plain(piece: str, text: str) -> str:
     if "{" in piece or "}" in piece:
         raise ValueError(
             f"the template says {text!r}; a symbol is written {{name}}, {{name:1}}, {{name:%}}, {{name:B2}}, {{name:D}}"
-            " or {{name:row|rows}}"
+            f" or {{name:row|rows}}"
         )
     return piece
 

@@ -302,6 +302,11 @@ def _only_job(package: Package, jobs: Mapping[str, Job], path: str | os.PathLike
     found = jobs_of(package, jobs)
     if not found:
         refuse_plan(package.known_names(), one_line(str(path)), "which has no table of runs")
+        if _has(package, public_name("serving_engine")):
+            raise ValueError(
+                f"{one_line(str(path))} sizes serving, and holds what engines logged; it takes no runs of one's own: "
+                "name a workbook that sizes training"
+            )
         names = [list(input_names(job).values()) for job in jobs.values()]
         if not any(_has(package, name) for name in [KEY, *names[0], *names[-1]]):
             raise ValueError(

@@ -83,14 +83,14 @@ def requests_at_percentile(kv_pool: Any, percentile_request_held: Any, least_byt
 def users_limited_by(kv_pool: Any, percentile_request_held: Any, least_bytes: Any, sequences_of_step: Any) -> Any:
     """Which limit decides how many users an engine serves at percentile length: the KV pool, or its longest step."""
     held = floor(kv_pool / maximum(least_bytes, percentile_request_held))
-    return when(held < sequences_of_step, "the KV pool", "maximum_sequences")
+    return when(held < sequences_of_step, "the KV pool", "the sequences of a step")
 
 
 @term("text", label="What limits users, mean length")
 def users_at_mean_limited_by(kv_pool: Any, mean_request_held: Any, least_bytes: Any, sequences_of_step: Any) -> Any:
     """The same at mean length."""
     held = floor(kv_pool / maximum(least_bytes, mean_request_held))
-    return when(held < sequences_of_step, "the KV pool", "maximum_sequences")
+    return when(held < sequences_of_step, "the KV pool", "the sequences of a step")
 
 
 @term("count", label="Users at one time, percentile length")

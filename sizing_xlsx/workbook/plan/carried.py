@@ -19,10 +19,11 @@ from ..carry.record import Record
 from ..carry.renames import Renames
 from ..carry.report import Report, told
 from ..carry.typed import plain
-from .book import ROW_COUNT
+from .book import CARD_COUNT, OFFER_COUNT, ROW_COUNT
 from .typed import TABLES, opened_with, rows_of, setting_names
 
 SPARE_ROWS = 10  # of Jobs below the last one in use, where that is more than the rows of a plan
+_ROOM = {"cards": CARD_COUNT, "offers": OFFER_COUNT}  # rows of the tables that do not grow
 _KINDS = {"jobs": "job", "cards": "card", "offers": "offer"}
 
 
@@ -57,13 +58,15 @@ def carried(
     inside: set[tuple[str, int, int]] = set()
     for table, names in TABLES.items():
         columns = {key: known[name] for key, name in names.items() if name in known}
-        if changed.isdisjoint(columns.values()):
+        put_in = _put_in(old, columns, its)
+        if changed.isdisjoint(columns.values()) and not put_in:
             continue
         cells = {key: _column(old, name, inside) for key, name in columns.items()}
         held = {key: [_value(key, cell, renames) for cell in found] for key, found in cells.items()}
-        opened[table] = rows_of(held)
-        rows += _put_later(table, {columns[key]: found for key, found in cells.items()}, held, columns)
-        _tell(table, opened[table], its, set(columns.values()), columns, report)
+        opened[table] = _that_fit(table, rows_of(held), report)
+        later_cells = _put_later(table, {columns[key]: found for key, found in cells.items()}, held, columns)
+        rows += [row for row in later_cells if row.at < _ROOM.get(table, row.at + 1)]
+        _tell(table, its, columns, put_in, report)
     used = max([len(opened["jobs"]), *(row.at + 1 for row in rows if row.table == "jobs")])
     loose = [one for one in its.loose if (one.sheet, one.row, one.column) not in inside]
     return Carried(opened, row_count(used), later, rows, loose)
@@ -128,16 +131,33 @@ def _put_later(
     return found
 
 
-def _tell(
-    table: str,
-    rows: list[dict[str, Any]],
-    its: Changes,
-    names: set[str],
-    columns: Mapping[str, str],
-    report: Report,
-) -> None:
+def _put_in(old: OldBook, columns: Mapping[str, str], its: Changes) -> dict[int, str]:
+    """Rows that a planner put between those of a table and typed into: its row -> what its first column says."""
+    areas = [area for name in columns.values() if (area := old.place_of(name)) is not None]
+    found: dict[int, str] = {}
+    for one in its.loose:
+        for at, area in enumerate(areas):
+            rows = range(area.first_row, area.last_row + 1)
+            if (one.sheet, one.column) == (area.sheet, area.first_column) and one.row in rows:
+                said = str(one.cell.value) if at == 0 and one.cell.value not in (None, "") else ""
+                found[one.row] = said or found.get(one.row, "")
+    return found
+
+
+def _that_fit(table: str, rows: list[dict[str, Any]], report: Report) -> list[dict[str, Any]]:
+    """The rows that a plan has room for; the report names those that it has not."""
+    room = _ROOM.get(table, len(rows))
+    for row in rows[room:]:
+        if row:
+            report.gone.append(f"{_KINDS[table]} {told(next(iter(row.values())))}: a plan has {room} rows of {table}")
+    return rows[:room]
+
+
+def _tell(table: str, its: Changes, columns: Mapping[str, str], put_in: Mapping[int, str], report: Report) -> None:
     """Each row that differs, by what its first column says: a job by its name, an offer by its card."""
-    first = next(iter(columns.values()), "")
+    names, first = set(columns.values()), next(iter(columns.values()), "")
+    for at, said in sorted(put_in.items()):
+        report.carry(_KINDS[table], said or f"a row put in at {at + 1}")
     for row in its.rows:
         if row.changed and not names.isdisjoint(row.cells):
             cell = row.cells.get(first)

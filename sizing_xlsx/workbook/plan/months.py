@@ -308,9 +308,7 @@ def _series_rows(key: str) -> range:
 
 def series(key: str) -> list[charts.Bars]:
     """The series of a chart: its rows, those that hold nothing without a name."""
-    return [
-        charts.Bars([MONTHS, row, _LABEL], [MONTHS, row, _FIRST, row, _TOTAL - 1]) for row in _series_rows(key)
-    ]
+    return [charts.Bars([MONTHS, row, _LABEL], [MONTHS, row, _FIRST, row, _TOTAL - 1]) for row in _series_rows(key)]
 
 
 def series_names(book: PlanBook, key: str) -> list[tuple[int, str]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...formula.primitives import maximum
 from .. import charts, page
 from ..book import Raw
 from ..words import filled, sentence
@@ -47,10 +46,10 @@ def write(book: Book) -> None:
         put(row, 1, book.shown(sym(key), words["check"]), styles["label"])
     for column, text in enumerate((words["unit"], *words["parts"]), 1):
         put(_PARTS, column, text, styles["th" if column == 1 else "th_r"])
-    needed = maximum(0, sym("kv_batch_needed_gb") / sym("gpu_count"))
     bars: tuple[tuple[Any, list[Any]], ...] = (
         (words["bars"]["usable"], [None] * 4 + [sym("usable_shown_gb")]),
-        (words["bars"]["needed"], [sym("weights_gb"), needed, sym("beside_weights_gb"), None, None]),
+        (words["bars"]["needed"],
+         [*(sym(key) for key in ("weights_gb", "kv_users_needed_gb", "beside_weights_gb")), None, None]),
         (words["bars"]["taken"],
          [*(sym(key) for key in ("weights_gb", "kv_users_gb", "beside_weights_gb", "kv_spare_gb")), None]),
     )  # fmt: skip

@@ -126,6 +126,12 @@ def kv_users_gb(kv_users: Any, bytes_per_gb: Any) -> Any:
     return kv_users / bytes_per_gb
 
 
+@term("GB", label="KV cache of the users, as the architecture needs")
+def kv_users_needed_gb(users_of_engine: Any, percentile_request_needed: Any, bytes_per_gb: Any) -> Any:
+    """What all users need of a card at percentile length: windows alone, KV heads as often as cards repeat them."""
+    return users_of_engine * percentile_request_needed / bytes_per_gb
+
+
 @term("GB", label="KV pool beyond the users")
 def kv_spare_gb(kv_spare: Any, bytes_per_gb: Any) -> Any:
     """What the engine sets aside beyond the users asked for."""

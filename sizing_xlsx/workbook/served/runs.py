@@ -169,7 +169,7 @@ def _row(book: Book, runs: Runs, at: int) -> None:
         formula = runs.cell(at, figure.term) + (f"*{book.cell_name(figure.factor)}" if figure.factor else "")
         put(row, column + 1, Raw(f"={formula}" + (f"/{gib}" if figure.gib else ""), runs.value(at, figure)), form)
         said, found = (page.cell(row, column + more, column_fixed=True) for more in (0, 1))
-        error = f'=IF(ISNUMBER({said}),{found}/{said}-1,"{words["none"]}")'
+        error = f"=IF(ISNUMBER({said}),{found}/{said}-1,{quoted(words['none'])})"
         put(row, column + 2, Raw(error, runs.error(at, figure)), styles["r_err"])
     column = 5 + 3 * len(FIGURES)
     held = Raw(f"={runs.cell(at, 'kv_bytes_per_token_per_gpu')}", runs.rows[at]["kv_bytes_per_token_per_gpu"])
@@ -203,7 +203,7 @@ def _write_workings(book: Book, runs: Runs) -> None:
         for more, key in enumerate(_WORST, 1):
             place = page.cell(FIRST + at, 7 + 3 * figures[key], row_fixed=True, column_fixed=True)
             error = runs.error(at, FIGURES[figures[key]])
-            formula = f'=IF(ISNUMBER({TITLE}!{place}),ABS({TITLE}!{place}),"{words["none"]}")'
+            formula = f"=IF(ISNUMBER({TITLE}!{place}),ABS({TITLE}!{place}),{quoted(words['none'])})"
             counted: Any = Raw(formula, error if isinstance(error, str) else abs(error))
             put(FIRST + at, beside + more, counted if run["explained"] else words["none"], styles["r_err"])
     row = runs.end + 2
