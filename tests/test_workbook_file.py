@@ -31,6 +31,7 @@ from sizing_xlsx.workbook.lambdas import BEGIN
 from sizing_xlsx.workbook.own_runs import KEY, figure_names, input_names
 from sizing_xlsx.workbook.rules import lint_workbook
 from sizing_xlsx.workbook.scenarios import CHOICE, inputs_of_scenarios, list_name
+from sizing_xlsx.workbook.template import TRAINED
 
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 INPUTS = {
@@ -462,7 +463,8 @@ def test_a_build_that_breaks_off_while_a_sheet_is_written_leaves_no_draft(
     def breaks(_: object) -> None:
         raise RuntimeError("no notes today")
 
-    monkeypatch.setattr(building.notes, "write", breaks)
+    whole = building.FORMS[TRAINED]
+    monkeypatch.setitem(building.FORMS, TRAINED, whole._replace(writes=(*whole.writes[:-2], breaks)))
     with pytest.raises(RuntimeError, match="no notes today"):
         build(tmp_path / "out")
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
