@@ -648,8 +648,9 @@ def pool(name: str) -> list[dict[str, Any]]:
         heads = {"base_model": "Qwen/Qwen2.5-1.5B", "vocabulary_size_override": 5_000_000, "layer_count_override": 2}
         heads |= {"batch_size": 64, "sequence_length": 4096, "gpu_capacity_override_gb": 50_000}
         found += [worked | alone | heads | {"loss_kernel": key} for key in kernels]
-        steps = job.choices("optimizer_step")
-        found += [worked | alone | small | {"optimizer_step": key} for key in steps]
+        update = small | {"gpu_count": 1, "sharding_stage": "None", "base_model": "Qwen/Qwen2.5-1.5B"}
+        update |= {"training_recipe": "pure bf16 AdamW"}  # without a master copy, which takes all gradients at once
+        found += [worked | update | {"optimizer_step": key} for key in job.choices("optimizer_step")]
         found.append(worked | {"training_recipe": "fp32 AdamW", "compute_precision": "fp32"})
         found += [worked | experts, worked | {"base_model": "mistralai/Mistral-7B-v0.1", "sequence_length": 8192}]
         narrow = {"mlp_width_override": 128, "attention_heads_override": 1, "kv_heads_override": 1}
