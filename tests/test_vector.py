@@ -93,7 +93,7 @@ def test_every_term_of_random_jobs(sizing: Job, form: str) -> None:
 def test_single_values_stand_for_all_rows(sizing: Job, seed: int) -> None:
     """About half of the inputs are one value; the others are columns."""
     rng = random.Random(seed)
-    fixed = random_inputs(sizing, rng)
+    fixed = random_inputs(sizing, rng) | {"average_sequence_length": None}  # not above any of the sequences
     moving = [
         "batch_size",
         "sequence_length",
@@ -124,6 +124,7 @@ def test_few_texts_among_many_jobs(sizing: Job) -> None:
             row[key] = rng.choice(few)[key]
         rows.append(row | {"batch_size": rng.randint(1, 256)})
     agreed = {"gpu_capacity_override_gb": 80, "compute_precision": few[0]["compute_precision"], "currency_per_usd": 0.9}
+    agreed["currency_choice"] = "EUR"  # a dollar is worth one
     rows = [row | agreed for row in rows]
     if "parameter_storage" in texts:
         rows = [row | {"parameter_storage": "fp32"} for row in rows]
