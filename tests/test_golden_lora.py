@@ -137,7 +137,6 @@ def test_no_step_runs_beyond_a_table_of_learned_positions() -> None:
     [
         ({"quantised_head": "On"}, "only the frozen head of a quantised base is quantised"),
         ({"kbit_preparation": "On"}, "only a quantised base is prepared"),
-        ({"average_sequence_length": 9_999}, "an average is not above sequence_length"),
         ({"base_model": "openai-community/gpt2", "training_stack": "litgpt, own loop"}, "described over models of Llama form and a few others"),
         ({"base_model": "openai/gpt-oss-20b", "sequence_length": 64}, "are published as 'mxfp4"),
     ],
@@ -146,6 +145,12 @@ def test_no_step_runs_beyond_a_table_of_learned_positions() -> None:
 def test_what_a_user_should_know_is_warned_of_in_python(inputs: dict[str, Any], told: str) -> None:
     with pytest.warns(UserWarning, match=told):
         LORA.size(**inputs)
+
+
+def test_an_average_above_the_longest_row_leaves_memory_alone() -> None:
+    assert LORA.size(("fit_verdict",), average_sequence_length=9_999) == {"fit_verdict": "fits"}
+    with pytest.raises(ValueError, match="average_sequence_length is 9999.* must not be above sequence_length"):
+        LORA.size(("run_hours",), average_sequence_length=9_999)
 
 
 # ---------------------------------------------------------------------- the measured sweep
