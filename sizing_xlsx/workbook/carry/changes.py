@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ...functions import registered
 from ..lambdas import BEGIN
 from ..sheet_part import Value, address
-from ..sorts import PLAN
 from . import record as records
 from .alignment import Alignment, align
 from .cells import Cell
@@ -126,9 +125,16 @@ def changes(old: OldBook, record: Record, *, complete: bool = True) -> Changes:
     return found._replace(loose=loose, drawings=drawings)
 
 
-def row_key(table: str, record: Record) -> str | None:
-    """The column by which the rows of a table are known; None where they go by position."""
-    return None if record.job == PLAN else ROW_KEYS.get(table)
+def row_key(name: str, record: Record) -> str | None:
+    """The column by which the rows of a table are known, of which a column is named; None where they go by position.
+
+    It has a row for each of the table's: a table of the same first word in another workbook is another table.
+    """
+    key = ROW_KEYS.get(name.partition("_")[0])
+    if key is None or key not in record.names or name not in record.names:
+        return None
+    own, keys = record.names[name], record.names[key]
+    return key if own.last_row - own.first_row == keys.last_row - keys.first_row else None
 
 
 def tables(record: Record) -> list[tuple[str, int, list[str]]]:
@@ -177,7 +183,7 @@ def _inputs(old: OldBook, record: Record) -> list[Typed]:
 def _rows(old: OldBook, record: Record, alignments: Mapping[str, Alignment]) -> list[Row]:
     found = []
     for table, rows, columns in tables(record):
-        key = row_key(table, record)
+        key = row_key(columns[0], record)
         first = max(record.typed[name] for name in columns)
         for at in range(rows):
             cells = {name: _cell(old, record, alignments, name, at) for name in columns}

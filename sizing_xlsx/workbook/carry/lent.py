@@ -39,8 +39,8 @@ def _rows(old: OldBook, new: Record, name: str) -> dict[int, int]:
     area = old.place_of(name)
     assert area is not None
     count = area.last_row - area.first_row + 1
-    key = row_key(name.partition("_")[0], new)
-    if key is None or key not in new.names or old.place_of(key) is None:
+    key = row_key(name, new)
+    if key is None or old.place_of(key) is None:
         theirs = new.names[name]
         return {at: at for at in range(min(count, theirs.last_row - theirs.first_row + 1))}
     theirs = new.names[key]

@@ -212,8 +212,7 @@ class References:
         return None
 
     def _row_now(self, name: str, area: Area, new: Area, row: int, recorded_row: int) -> int | None:
-        table = name.partition("_")[0]
-        key = row_key(table, self.record) or _key_of(name, self.record)
+        key = row_key(name, self.record) or _key_of(name, self.record)
         if key is None or key not in self.record.names or self.renames.name(key) not in self.keys:
             offset = recorded_row - area.first_row
             return new.first_row + offset if new.first_row + offset <= new.last_row else None

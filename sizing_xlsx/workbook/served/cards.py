@@ -7,7 +7,6 @@ for none.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from ...formula.render import column_name, public_name
@@ -17,7 +16,7 @@ from .. import page
 from ..book import Raw
 from ..jobtable import JobTable, write_job_table
 from ..page import Tile
-from ..sheets.compare import here
+from ..sheets.compare import brief, here
 from ..words import filled, quoted, spelled
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Cards:
         self.rows = [self.table.values(inputs) for inputs in self.jobs]
         gpus = job.tables["gpus"].columns
         self.prices = [gpus["price_usd_per_hour"][at] or None for at in range(len(self.names))]
-        self.sources = {row["name"]: _brief(row["price_source"] or "") for row in book.presets.gpu_rows}
+        self.sources = {row["name"]: brief(row["price_source"] or "") for row in book.presets.gpu_rows}
         self.beside = [self._beside(at, gpus["cuda"]) for at in range(len(self.rows))]
         usable = [self.rows[at]["gpu_usable_capacity_gb"] for at in range(len(self.names))]
         self.order = sorted(range(len(self.names)), key=lambda at: (usable[at] <= 0, usable[at], at))
@@ -110,11 +109,6 @@ class Cards:
     def end(self) -> int:
         """The last row of the workings, from 0."""
         return FIRST + len(self.rows) - 1
-
-
-def _brief(source: str) -> str:
-    """Whose price it is; GPUs says where and when it was read."""
-    return re.split(r" via |;| \(", source, maxsplit=1)[0]
 
 
 def area(key: str) -> str:

@@ -67,7 +67,7 @@ class Compare:
         self.rows = [self.table.values(inputs) for inputs in self.jobs]
         self.labels = [*self.names, self.words["own_card"] if self.own else ""]
         self.cards = [card_of(job, name, row) for name, row in zip(self.names, self.rows, strict=False)]
-        self.sources = {row["name"]: _brief(row["price_source"] or "") for row in book.presets.gpu_rows}
+        self.sources = {row["name"]: brief(row["price_source"] or "") for row in book.presets.gpu_rows}
         self.order = sorted(range(len(self.rows)), key=lambda at: (self.key(at), at))
 
     def known(self, at: int) -> bool:
@@ -97,7 +97,7 @@ class Compare:
         return FIRST + len(self.rows) - 1
 
 
-def _brief(source: str) -> str:
+def brief(source: str) -> str:
     """Whose price it is; GPUs says where and when it was read."""
     return re.split(r" via |;| \(", source, maxsplit=1)[0]
 
