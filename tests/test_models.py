@@ -411,7 +411,7 @@ def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
         (MOE | {"model_type": "mixtral", "num_local_experts": 0, "num_experts": None}, "num_local_experts is 0; it should be a whole number from 1"),
         (MOE | {"num_experts": -1}, "num_experts is -1; it should be a whole number from 0"),
         (MOE | {"moe_intermediate_size": 0}, "moe_intermediate_size is 0; it should be a whole number from 1"),
-        (LLAMA | {"model_type": "gemma2", "layer_types": ["full_attention"]}, "layer_types has 1 entries; it should be a list with one for each of 4 layers"),
+        (LLAMA | {"model_type": "gemma2", "layer_types": ["full_attention"]}, "layer_types has 1 entry; it should be a list with one for each of 4 layers"),
         (LLAMA | {"model_type": "qwen3", "layer_types": ["full_attention"] * 3}, "layer_types has 3 entries; it should be a list with one for each of 4 layers"),
         (LLAMA | {"model_type": "gemma2", "layer_types": ["full_attention"] * 3 + ["mamba"]}, 'layer_types holds "mamba"; each should be one of'),
         (LLAMA | {"model_type": "gemma3_text", "sliding_window_pattern": 0}, "sliding_window_pattern is 0; it should be a whole number from 1"),
